@@ -331,6 +331,13 @@ PlanResult plan_instance(const Rung& rung, const Instance* instance, std::string
                                         " takes any length", " take any length")
                            : ""));
   }
+  for (const Launch& launch : std::get<LaunchPlan>(result).launches) {
+    const auto [x, y, z] = launch.grid;
+    if (x > INT32_MAX || y > kMaxGridYZ || z > kMaxGridYZ)
+      return refuse("its grid of " + std::to_string(x) + " x " + std::to_string(y) + " x " +
+                    std::to_string(z) + " thread blocks is above " + std::to_string(INT32_MAX) +
+                    " x " + std::to_string(kMaxGridYZ) + " x " + std::to_string(kMaxGridYZ));
+  }
   std::get<LaunchPlan>(result).deterministic = has(rung.capabilities, Capabilities::deterministic);
   return result;
 }

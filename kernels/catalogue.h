@@ -38,6 +38,10 @@ const Rung* find_rung(std::string_view id);
 /// not.
 bool left_out(const Rung& rung, const std::vector<const Rung*>& of, const Problem& problem);
 
+/// What to say where a list leaves out all of its rungs.
+inline constexpr const char* kAllLeftOut =
+    "gradients, and new queries against a cache, are other problems; name one family at a time";
+
 /// Rungs that a command-line word means: "06", "6", "06_batched", "batched", a family, or "all" of
 /// the ladder. Empty when it means none.
 std::vector<const Rung*> match_rungs(std::string_view word);

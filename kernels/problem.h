@@ -20,7 +20,7 @@ namespace fa {
 inline constexpr std::int64_t kMostKeys = std::int64_t{1} << 30;
 
 /// One forward pass O = softmax(Q K^T * scale) V, or the backward pass behind it. Q and O are
-/// contiguous [B, H, N, D]; K and V are [B, kv_heads, seq_kv, D], or pages of them. Of a packed
+/// [B, H, N, D]; K and V are [B, kv_heads, seq_kv, D], or pages of them. Of a packed
 /// batch all four are [1, heads, rows, D]: the rows of all batch entries, one entry behind another.
 struct Problem {
   FA_FIELDS(Problem);

@@ -21,14 +21,14 @@
 
 namespace fa {
 
-/// What the kernels from 20 on are given.
+/// What the kernels from 20 to 35, and from 80 on, are given.
 struct TmaParameters {
   const CUtensorMap &Q, &K, &V;  ///< boxes of 64 columns, all panels of a tile in one copy
   const CUtensorMap& O_rows;     ///< O in such boxes of 16 rows (33 and up)
   half* O;                       ///< [batch, heads, seq_q, head_dim]
   float* LSE;                    ///< [batch, heads, seq_q], or null
   const half* keys;              ///< K once more, for loads of single elements (28 and up)
-  unsigned* counter;             ///< zeros, and zeros again after the launch; null before 32
+  unsigned* counter;             ///< zeros before and after the launch; null but in 32 to 35
   int heads;                     ///< batch x heads
   int group;                     ///< of them those that share a head of K and V (31 and up)
   int section;                   ///< heads whose tiles are handed out together (32 and up)
@@ -37,7 +37,7 @@ struct TmaParameters {
   float scale_log2;  ///< softmax scale times log2(e)
 };
 
-/// What the kernels from 36 on are given: views of a model's tensors.
+/// What the kernels from 36 to 39 are given: views of a model's tensors.
 struct ModelParameters {
   const CUtensorMap &Q, &K, &V, &O_rows;  ///< as TmaParameters; a fifth dimension is the batch
   float* LSE;                             ///< [batch, heads, seq_q], or null
@@ -54,11 +54,11 @@ struct ModelParameters {
   int seq_q, seq_kv;  ///< of a packed batch no sequence has more
   int total_q;        ///< rows of a head in a packed batch (39)
   int causal;         ///< 0 or 1, bottom-right aligned
-  int left, right;    ///< keys before and behind a query's own that it sees (37 and up)
+  int left, right;    ///< keys before and after a query's own that it sees (37 and up)
   float scale_log2;   ///< softmax scale times log2(e)
 };
 
-/// Parameters of the kernels from 40 on: new queries against a cache.
+/// Parameters of the kernels from 40 to 53: new queries against a cache.
 struct DecodeParameters {
   const half *Q, *K, *V;  ///< half or the kernel's own element type
   half* O;                ///< [batch, heads, seq_q, head_dim]
@@ -73,7 +73,7 @@ struct DecodeParameters {
   int rows;        ///< rows of Q per batch entry: query heads x seq_q (seq_q is 1 before 48)
   int group_rows;  ///< of these, consecutive rows that share a head of K and V
   int seq_q, seq_kv;
-  int left, right;   ///< keys before and behind a query's own that it sees (45 to 50, 52, 53)
+  int left, right;   ///< keys before and after a query's own that it sees (45 to 50, 52, 53)
   int page;          ///< keys per page (47 and up); seq_kv without pages
   int page_bits;     ///< log2(page); 31 without pages
   int splits;        ///< splits of the keys of a head (42 to 45, 52, 53)
@@ -108,7 +108,7 @@ struct BackwardParameters {
   int seq_q, seq_kv;
   int causal;  ///< 0 or 1, bottom-right aligned
   float scale, scale_log2;
-  int left, right;     ///< keys before and behind its own that a query sees, -1: all (67 and up)
+  int left, right;     ///< keys before and after its own that a query sees, -1: all (67 and up)
   unsigned* counters;  ///< of each half of a tile of dQ, how many thread blocks have added to it
                        ///< (73: have stored); zeros before and after the pass (70 to 73)
   const int* cu_seqlens_q;  ///< as in ModelParameters (71 and up, and all below)
@@ -149,7 +149,7 @@ PlanResult plan_tma_whole_queries(const Problem&, const Instance&, const DeviceD
 /// columns of V. The grid has whole clusters: the last block may have no queries.
 PlanResult plan_tma_pairs(const Problem&, const Instance&, const DeviceDescription&);
 
-/// The same with clusters of two thread blocks, for two neighbouring tiles each.
+/// As plan_tma_dynamic with clusters of two thread blocks, for two neighbouring tiles each.
 PlanResult plan_tma_clusters(const Problem&, const Instance&, const DeviceDescription&);
 
 /// As plan_tma_clusters, with FA_MODEL_ENTRY.

@@ -48,7 +48,7 @@ enum class Capabilities : unsigned {
   few_queries = 64,     ///< of a rung for new queries against a cache: up to kFewQueries of them
   e4m3 = 128,           ///< K and V are e4m3 with scales, never anything else
   strided = 256,        ///< rows of Q, K, V and O at any strides
-  windowed = 512,       ///< bounds on how far a key lies before and behind its query
+  windowed = 512,       ///< bounds on how far a key lies before and after its query
   sinks = 1024,         ///< a score of each query head that has no value
   packed = 2048,        ///< sequences of different lengths one behind another
   backward = 4096,      ///< gradients, never anything else

@@ -35,7 +35,7 @@ class LadderError(Exception):
     code = 2  # of the process
 
 
-class CannotWrite(LadderError):
+class Unable(LadderError):
     """What this computer cannot do, as with fa."""
 
     code = 3
@@ -612,9 +612,8 @@ class Catalogue:
 
 def find_fa() -> Path:
     build = Path(os.environ.get("FA_BUILD_DIR") or REPOSITORY / "build")
-    for candidate in (build / "fa", build / "harness/cli/fa"):
-        if candidate.is_file():
-            return candidate
+    if (build / "fa").is_file():
+        return build / "fa"
     raise LadderError("fa is not built; run scripts/bench.sh, or give --catalogue FILE")
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,7 +79,7 @@ def draw(
 def lines_of(results: Results, catalogue: Catalogue, problem: Problem) -> list[Line]:
     """Rungs, then peers."""
     tried = tried_to_the_end(results, problem)
-    hues = iter(colours.OUTSTANDING)
+    hues = itertools.cycle(colours.OUTSTANDING)
     names = {("rung", rung.id): rung.title for rung in catalogue.rungs}
     names |= {who: PEER_NAMES.get(who[1], who[1]) for who in tried if who[0] == "peer"}
     lines = []

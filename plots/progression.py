@@ -54,8 +54,10 @@ class Measure:
         if problem.seq_q <= FEW_QUERIES:
             roof = measured.traffic(MEMORY) if measured else None
             return Measure("GB/s", lambda row: row.gbs or 0, roof, "reads of device memory")
-        family = limits.FAMILIES[problem.dtype][0]
-        rate = measured.of_family(family) if measured else None
+        families = limits.FAMILIES[problem.dtype]
+        rates = {name: measured.of_family(name) for name in families} if measured else {}
+        family = next((name for name in families if rates.get(name)), families[0])
+        rate = rates.get(family)
         steady = any(row.steady for row in results.rows)
         whole = (rate.back_to_back if steady else rate.spaced) if rate else None
         return Measure("TFLOPS", lambda row: row.tflops, whole, f"bare {limits.NAMES[family]}")

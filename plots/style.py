@@ -28,7 +28,7 @@ import themes
 from colours import BACKGROUND, HAIRLINE, INK, MUTED
 from ladder import (
     Catalogue,
-    CannotWrite,
+    Unable,
     LadderError,
     Problem,
     Results,
@@ -302,7 +302,7 @@ def save(figure: Figure, out: Path, results: Results, catalogue: Catalogue) -> N
         # Only now: an interrupt while it was drawn leaves the last chart whole.
         replace(out, themes.with_both(svg.getvalue()).encode())
     except OSError as error:
-        raise CannotWrite(f"cannot write {out}: {error.strerror}") from error
+        raise Unable(f"cannot write {out}: {error.strerror}") from error
     finally:
         plt.close(figure)
 

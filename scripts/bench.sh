@@ -114,6 +114,9 @@ bench_with_peers() {
   QUEUE+=("$@" --json "$json" ${afresh[@]+"${afresh[@]}"})
 }
 
+# remember CODE: a wrong result (1) outlasts what could not run (3).
+remember() { [[ $1 -eq 0 || $FAILED -eq 1 ]] || FAILED=$1; }
+
 # Runs what is queued, in one process. What is wrong (1) or could not run (3) has a row that says so
 # and does not stop the other measurements; FAILED remembers it.
 run_queue() {
@@ -124,7 +127,7 @@ run_queue() {
   QUEUE=()
   case "$code" in
     0) ;;
-    1 | 3) FAILED=$code ;;
+    1 | 3) remember "$code" ;;
     130 | 143) die "interrupted" 130 ;;
     *) die "a measurement was refused; the messages above say why" "$code" ;;
   esac
@@ -158,7 +161,7 @@ measure_limits() {
   run_child "$(fa_binary)" limits --json "$json" ${afresh[@]+"${afresh[@]}"} >&2 ||
     code=$?
   [[ $code -ne 130 ]] || die "interrupted" 130
-  [[ $code -eq 0 ]] || FAILED=$code
+  remember "$code"
 }
 
 # Tiles that are not a rung's own, and the ceilings of PyTorch, are timed at one problem only.

@@ -281,7 +281,7 @@ def load_module(path: Path) -> ModuleType:
 def committed_rows() -> list[dict[str, Any]]:
     """Every timed forward row of attention in plots/results, but for lengths and windows."""
     rows: list[dict[str, Any]] = []
-    for path in sorted((REPOSITORY / "plots/results").glob("*/*.json")):
+    for path in sorted((REPOSITORY / "plots/results").rglob("*.json")):
         document = json.loads(path.read_text(encoding="utf-8"))
         found = document.get("rows", []) if isinstance(document, dict) else []
         found = [row for row in found if row.get("tflops") and "matmul" not in row]

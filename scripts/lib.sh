@@ -69,14 +69,7 @@ python_with() {
 
 # fa_binary: the built command-line tool.
 fa_binary() {
-  local candidate
-  for candidate in "$BUILD_DIR/fa" "$BUILD_DIR/harness/cli/fa"; do
-    if [[ -x $candidate ]]; then
-      printf '%s\n' "$candidate"
-      return 0
-    fi
-  done
-  return 1
+  [[ -x $BUILD_DIR/fa ]] && printf '%s\n' "$BUILD_DIR/fa"
 }
 
 # require_writable FOLDER VARIABLE: makes the folder; VARIABLE is what puts it elsewhere.

@@ -853,9 +853,9 @@ def parse_arguments(argv: Sequence[str]) -> Options:
 
 def find_library(named: Path | None) -> Path:
     build = Path(os.environ.get("FA_BUILD_DIR") or REPOSITORY / "build")
-    for candidate in [named] if named else [build / "libfa.so", build / "harness/capi/libfa.so"]:
-        if candidate.is_file():
-            return candidate.resolve()
+    library = named or build / "libfa.so"
+    if library.is_file():
+        return library.resolve()
     raise UsageError(f"{named or 'libfa.so'} not found; build the project first (scripts/bench.sh)")
 
 

@@ -25,7 +25,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(REPOSITORY / "plots"))
 
 import ladder  # noqa: E402
-from ladder import Catalogue, LadderError, Problem, Rung  # noqa: E402
+from ladder import Catalogue, LadderError, Problem, Rung, Unable  # noqa: E402
 from ptxas_report import document_text, require_writable, write_atomically  # noqa: E402
 from sanitize import compute_capability, first_match, gpu_info, source_state  # noqa: E402
 
@@ -104,9 +104,9 @@ def profile(rung: Rung, instance: Mapping[str, Any], problem: Problem) -> list[d
             command, capture_output=True, text=True, check=False, timeout=TIMEOUT
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise LadderError(f"ncu on {rung.name}: {error}") from error
+        raise Unable(f"ncu on {rung.name}: {error}") from error
     if done.returncode != 0:
-        raise LadderError(f"ncu on {rung.name} failed:\n{(done.stdout + done.stderr)[-2000:]}")
+        raise Unable(f"ncu on {rung.name} failed:\n{(done.stdout + done.stderr)[-2000:]}")
     return [
         {"id": rung.id, "variant": instance["tile"], "ablation": instance["ablation"], **launch}
         for launch in parse_report(done.stdout)

@@ -25,7 +25,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(REPOSITORY / "plots"))
 
 import ladder  # noqa: E402
-from ladder import Catalogue, LadderError  # noqa: E402
+from ladder import Catalogue, LadderError, Unable  # noqa: E402
 from ptxas_report import document_text, require_writable, write_atomically  # noqa: E402
 
 TOOLS = ("memcheck", "racecheck", "synccheck", "initcheck")
@@ -175,7 +175,7 @@ def compute_capability() -> str:
     query = ["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"]
     found = first_match(query, r"^(\d+\.\d+)")
     if found == "unknown":
-        raise LadderError("nvidia-smi names no compute capability; name the rungs by --rungs")
+        raise Unable("nvidia-smi names no compute capability; name the rungs by --rungs")
     return found
 
 
@@ -235,7 +235,7 @@ def find_sanitizer() -> str:
     places += [shutil.which("compute-sanitizer", path=f"{home}/bin") for home in homes if home]
     found = next(filter(None, places), None)
     if found is None:
-        raise LadderError("compute-sanitizer was not found; it comes with the CUDA toolkit")
+        raise Unable("compute-sanitizer was not found; it comes with the CUDA toolkit")
     return found
 
 

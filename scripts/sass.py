@@ -14,6 +14,7 @@ the CUDA toolkit, but no GPU. The counts depend on the compiler, whose version i
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import shutil
 import subprocess
@@ -173,10 +174,14 @@ def nvcc_version() -> str:
     return found[1] if found else "unknown"
 
 
+def build_folder() -> Path:
+    return Path(os.environ.get("FA_BUILD_DIR") or REPOSITORY / "build")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--binary", type=Path, default=REPOSITORY / "build" / "fa")
+    parser.add_argument("--binary", type=Path, default=build_folder() / "fa")
     parser.add_argument("--arch", default="sm_90a")
     options = parser.parse_args()
     require_writable(options.out)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The gradients of attention on the CPU for chosen rows, and the verdict on a kernel's.
+// The gradients of attention on the CPU for chosen rows.
 #pragma once
 
 #include <cstdint>

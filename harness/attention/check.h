@@ -51,11 +51,12 @@ struct VerifierOptions {
 ///   s_i       ReferenceRows::spread, which follows |O| down as the row sees more keys,
 ///   E         the largest |straightforward - exact| / s_i of all verified elements,
 ///   floor_ic  half an ulp of the output dtype at exact_ic (the final rounding, which nobody
-///             escapes and nobody needs twice), plus for f16 2 * 2^-11 max(s_i, s_ic) with s_ic the
-///             ReferenceRows::element_spread (P's own rounding: the straightforward computation has
-///             the largest P of a row exactly 1, a kernel whose reference is not the maximum has
-///             not), for f32 2^-24 (16 s_i + 4 |exact_ic|) (approximate exp2 and reciprocal), and
-///             for both 2^-24 s_i times the largest |score| of the row (one more rounding of it).
+///             escapes and nobody needs twice), plus for f16 2 * 2^-11 max(s_i, s_ic), for bf16
+///             2^-7 max(s_i, s_ic), with s_ic the ReferenceRows::element_spread (P's own rounding:
+///             the straightforward computation has the largest P of a row exactly 1, a kernel whose
+///             reference is not the maximum has not), for f32 2^-24 (16 s_i + 4 |exact_ic|)
+///             (approximate exp2 and reciprocal), and for both 2^-24 s_i times the largest |score|
+///             of the row (one more rounding of it).
 /// The same holds for the elements of a gradient, whose E is its own, with the members of
 /// GradientRows; floor_ic also has GradientRows::cancelled.
 class Verifier {
@@ -74,8 +75,8 @@ class Verifier {
   /// without a visible key must be exactly -infinity. The tolerance of the others is twice the
   /// largest error of the straightforward computation, plus 2^-22 |LSE| (a kernel that works in
   /// base 2 rounds its factor, the maximum times it, the sum and the product with ln 2, each by
-  /// 2^-24 of the result), plus for f16 2^-11 (a row sum may be that of the rounded P), else 2^-20
-  /// (approximate exp2 and logarithm).
+  /// 2^-24 of the result), plus for f16 and bf16 2^-11 (a row sum may be that of the rounded P),
+  /// else 2^-20 (approximate exp2 and logarithm).
   LseReport check_lse(const HostTensor& lse) const;
 
   const Problem& problem() const { return problem_; }

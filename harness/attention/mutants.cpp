@@ -721,11 +721,6 @@ HostTensor guarded_output(const Problem& problem, const Inputs& inputs,
   return faulty_output(problem, inputs, kTile, kGuarded, only);
 }
 
-HostTensor split_output(const Problem& problem, const Inputs& inputs,
-                        const std::vector<RowId>* only) {
-  return faulty_output(problem, inputs, kTile, kSplit, only);
-}
-
 std::vector<Problem> mutant_problems() {
   return {
       {.batch = 2, .heads = 3, .seq_q = 128, .seq_kv = 192, .head_dim = 64},

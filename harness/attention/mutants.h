@@ -43,10 +43,6 @@ HostTensor honest_output(const Problem& problem, const Inputs& inputs, int tile_
 HostTensor guarded_output(const Problem& problem, const Inputs& inputs,
                           const std::vector<RowId>* only = nullptr);
 
-/// The same with a row's keys in five parts, each on its own, merged by their log-sum-exp.
-HostTensor split_output(const Problem& problem, const Inputs& inputs,
-                        const std::vector<RowId>* only = nullptr);
-
 /// Whether a result of this name has no fault: "honest", "honest_guarded", "honest_split".
 bool is_honest(std::string_view name);
 

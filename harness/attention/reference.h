@@ -33,7 +33,8 @@ struct ReferenceRows {
   /// FP64 throughout.
   std::vector<double> exact;
   /// The straightforward computation with a kernel's roundings, before the one to the output dtype.
-  ///   f16: scores in FP32 minus their maximum, exp in FP32, row sum in FP32, P rounded to FP16;
+  ///   f16: scores in FP32 minus their maximum, exp in FP32, row sum in FP32, P rounded to FP16 (to
+  ///        bf16 likewise);
   ///        P V in an FP32 accumulator that truncates after each 8 keys, as tensor cores do
   ///        (Fasi et al. 2021, "Numerical behavior of NVIDIA tensor cores").
   ///   f32: FP32 throughout, each sum in sequence.

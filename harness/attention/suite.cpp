@@ -516,12 +516,6 @@ const char* to_string(Suite suite) {
   return suite == Suite::quick ? "quick" : "full";
 }
 
-std::optional<Suite> parse_suite(std::string_view text) {
-  if (text == "quick") return Suite::quick;
-  if (text == "full") return Suite::full;
-  return std::nullopt;
-}
-
 std::vector<InputKind> suite_inputs() {
   std::vector<InputKind> kinds(all_distributions().begin(), all_distributions().end());
   kinds.emplace_back(Distribution::normal, 4);

@@ -35,10 +35,10 @@ enum {
 
 /* A problem is JSON with the keys that it has in a result file; `scale`, the factor on Q K^T, is
  * always there, and `device` is the ordinal of the CUDA device that holds the buffers. Tensors are
- * contiguous [batch, heads, seq, head_dim]: q and o have seq_q rows, k and v have kv_heads heads
- * and seq_kv rows. A causal query i sees keys j <= i + seq_kv - seq_q. With a page, k and v are
- * [pages, kv_heads, page, head_dim]; with lengths, batch entries have fewer keys than seq_kv. A
- * peer has no page table and no lengths yet, so it refuses both. */
+ * [batch, heads, seq, head_dim], contiguous unless the problem has strides: q and o have seq_q
+ * rows, k and v have kv_heads heads and seq_kv rows. A causal query i sees keys j <= i + seq_kv -
+ * seq_q. With a page, k and v are [pages, kv_heads, page, head_dim]; with lengths, batch entries
+ * have fewer keys than seq_kv. A peer refuses what it does not take. */
 
 /* Says whether the peer takes this problem, without touching the GPU: FA_PEER_OK or
  * FA_PEER_UNSUPPORTED. A reason is written to `message`, NUL-terminated, at most `size` bytes. */

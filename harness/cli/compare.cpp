@@ -246,8 +246,9 @@ class CompareCommand final : public Command {
       const char* unit;
       Dtype dtype;
     };
-    for (const Kind& kind : {Kind{"TFLOPS", Dtype::f16}, Kind{"TFLOPS", Dtype::f32},
-                             Kind{"GB/s", Dtype::f16}, Kind{"GB/s", Dtype::f32}}) {
+    for (const Kind& kind :
+         {Kind{"TFLOPS", Dtype::f16}, Kind{"TFLOPS", Dtype::bf16}, Kind{"TFLOPS", Dtype::f32},
+          Kind{"GB/s", Dtype::f16}, Kind{"GB/s", Dtype::bf16}, Kind{"GB/s", Dtype::f32}}) {
       std::vector<RatePair> pairs;
       std::copy_if(all.begin(), all.end(), std::back_inserter(pairs), [&](const RatePair& pair) {
         return pair.problem.dtype == kind.dtype &&

@@ -5,7 +5,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <map>
 
 namespace fa::cli {
 namespace {
@@ -29,7 +28,8 @@ Value value_of(const CLI::Option& option) {
   if (type.find('|') == std::string::npos) return value;
   for (std::size_t at = 0; at <= type.size();) {
     const std::size_t end = std::min(type.find('|', at), type.size());
-    value.choices.push_back(type.substr(at, end - at));
+    const std::string choice = type.substr(at, end - at);
+    if (choice.find(',') == std::string::npos) value.choices.push_back(choice);  // not "N,N,..."
     at = end + 1;
   }
   return value;
@@ -63,12 +63,12 @@ std::vector<const CLI::App*> commands_of(const CLI::App& app) {
   return app.get_subcommands([](const CLI::App*) { return true; });
 }
 
-std::string bash_value(const Named& option) {
+std::string bash_value(const std::string& command, const Named& option) {
   const std::string reply = option.value.file
                                 ? R"(COMPREPLY=($(compgen -f -- "$word")))"
                                 : fmt::format(R"(COMPREPLY=($(compgen -W "{}" -- "$word")))",
                                               fmt::join(option.value.choices, " "));
-  return fmt::format("    {}) {}; return ;;\n", option.name, reply);
+  return fmt::format("    \"{} {}\") {}; return ;;\n", command, option.name, reply);
 }
 
 /// Within a quoted specification of _arguments.
@@ -98,21 +98,18 @@ std::string zsh_option(const Named& option) {
 
 std::string bash_completions(const CLI::App& app, const std::vector<std::string>& words) {
   std::vector<std::string> names;
-  std::string offers;
-  std::map<std::string, std::string> values;  // an option means the same in every command
+  std::string offers, cases;
   for (const CLI::App* command : commands_of(app)) {
     names.push_back(command->get_name());
     std::vector<std::string> offered;
     for (const Named& option : options_of(*command)) {
       offered.push_back(option.name);
-      if (option.takes_value) values[option.name] = bash_value(option);
+      if (option.takes_value) cases += bash_value(command->get_name(), option);
     }
     for (const std::string& word : positional_words(*command, words)) offered.push_back(word);
     offers +=
         fmt::format("    {}) words=\"{}\" ;;\n", command->get_name(), fmt::join(offered, " "));
   }
-  std::string cases;
-  for (const auto& [name, text] : values) cases += text;
   // clang-format off
   return fmt::format(R"sh(# Completions of {0} for bash: eval "$({0} completions bash)"
 _{0}() {{
@@ -121,7 +118,7 @@ _{0}() {{
     COMPREPLY=($(compgen -W "{1} help --help --version" -- "$word"))
     return
   fi
-  case "${{COMP_WORDS[COMP_CWORD-1]}}" in
+  case "${{COMP_WORDS[1]}} ${{COMP_WORDS[COMP_CWORD-1]}}" in
 {2}  esac
   case "${{COMP_WORDS[1]}}" in
     help) words="{1}" ;;

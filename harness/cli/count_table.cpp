@@ -52,7 +52,8 @@ constexpr std::array<BulkKind, 3> kBulk{{{"bulk load", &Counts::bulk_load},
                                          {"bulk prefetch", &Counts::bulk_prefetch}}};
 
 std::uint64_t tensor_instructions(const Counts& counts) {
-  return counts.of(CountClass::kTensor) + counts.of(CountClass::kWgmma);
+  return counts.of(CountClass::kTensor) + counts.of(CountClass::kWgmma) +
+         counts.of(CountClass::kTcgen05);
 }
 
 /// Empty where there is no tensor instruction to divide by.

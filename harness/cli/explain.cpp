@@ -173,6 +173,7 @@ class ExplainCommand final : public Command {
     }
     for (const Item& item : items) any |= item.refused.empty();
     if (any) return items;
+    if (items.empty()) throw UsageError(kAllLeftOut);
     const Item& first = items.front();
     throw UsageError(with_example(first.refused, *first.rung, first.problem()));
   }

@@ -23,8 +23,9 @@ std::string header() {
 
 std::string cells(const Counts& counts) {
   const ptxvm::SharedTraffic shared = counts.shared_requests();
-  const std::uint64_t tensor =
-      counts.of(ptxvm::CountClass::kTensor) + counts.of(ptxvm::CountClass::kWgmma);
+  const std::uint64_t tensor = counts.of(ptxvm::CountClass::kTensor) +
+                               counts.of(ptxvm::CountClass::kWgmma) +
+                               counts.of(ptxvm::CountClass::kTcgen05);
   // Most lines have no conflict; the ones that do should stand out.
   const std::string ways = shared.conflicts() == 0
                                ? ""

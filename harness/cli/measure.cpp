@@ -48,6 +48,7 @@ void require_some_support(const BenchOptions& options) {
       }
     }
   }
+  if (reason.empty()) throw UsageError(kAllLeftOut);
   throw UsageError(fmt::format("no rung takes any of these problems; {}", reason));
 }
 

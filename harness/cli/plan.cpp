@@ -61,6 +61,7 @@ Json json_of(const Launch& launch) {
           {"cluster", json_of(launch.cluster)},
           {"block", launch.block},
           {"dynamic_shared", launch.dynamic_shared},
+          {"early", launch.early},
           {"arguments", std::move(arguments)}};
 }
 

@@ -24,8 +24,8 @@ struct ProblemUse {
   bool dims = false;               ///< --dim is a list
   bool lse = false;                ///< --lse
   bool seed = false;               ///< --seed
-  bool cache = false;  ///< --kv-heads, --lengths, --page, windows; with seqs also --queries
-  bool types = false;  ///< --dtype
+  bool cache = false;              ///< --kv-heads, --lengths, --page, --layout, --sinks, windows
+  bool types = false;              ///< --dtype
 };
 
 /// --batch, --heads, --seq, --dim, --causal, --inputs, --spread and what else the use says.
@@ -35,8 +35,8 @@ class ProblemOptions {
 
   void declare(CLI::App& app);
 
-  /// Each sequence length with each head_dim, float16. Throws UsageError where kv_heads, lengths or
-  /// page do not fit the rest.
+  /// Each sequence length with each head_dim, float16 unless --dtype says otherwise. Throws
+  /// UsageError where kv_heads, lengths or page do not fit the rest.
   std::vector<Problem> problems() const;
   /// The first of them.
   Problem problem() const { return problems().front(); }

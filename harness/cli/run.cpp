@@ -285,13 +285,17 @@ class RunCommand final : public Command {
     Row row = empty_row(item, utc_now());
     put_verdict(row, verdict);
     put_resources(row, item.plan, device);
+    std::exception_ptr failure;
     try {
       if (verdict.ok && !no_time_ && device.has_clock()) time(device, item, row);
     } catch (const io::Interrupted&) {
       print_note("interrupted: verified, not timed");
+    } catch (const DeviceError&) {
+      failure = std::current_exception();
     }
     std::fflush(stdout);
     if (results_) results_->put(std::span(&row, 1));
+    if (failure) std::rethrow_exception(failure);
     if (io::interrupt_flag()) return Exit::interrupted;
     return verdict.ok ? Exit::ok : Exit::wrong;
   }

@@ -26,9 +26,9 @@ constexpr double kAllocationUnit = 2 << 20;
 constexpr std::size_t kScratchAlignment = 256;  // that of cudaMalloc
 GpuProperties read_properties() {
   GpuProperties properties;
-  properties.ordinal = current_gpu();
+  const int ordinal = current_gpu();
   cudaDeviceProp prop{};
-  check_cuda(cudaGetDeviceProperties(&prop, properties.ordinal), "reading the GPU's properties");
+  check_cuda(cudaGetDeviceProperties(&prop, ordinal), "reading the GPU's properties");
   properties.name = prop.name;
   properties.sm = prop.major * 10 + prop.minor;
   properties.sms = prop.multiProcessorCount;
@@ -36,7 +36,7 @@ GpuProperties read_properties() {
   properties.l2 = static_cast<std::size_t>(prop.l2CacheSize);
   properties.shared_bytes = prop.sharedMemPerBlockOptin;
   std::array<char, 32> bus{};
-  check_cuda(cudaDeviceGetPCIBusId(bus.data(), static_cast<int>(bus.size()), properties.ordinal),
+  check_cuda(cudaDeviceGetPCIBusId(bus.data(), static_cast<int>(bus.size()), ordinal),
              "reading the GPU's PCI bus id");
   properties.pci_bus_id = bus.data();
   check_cuda(cudaDriverGetVersion(&properties.cuda_driver), "reading the driver's CUDA version");

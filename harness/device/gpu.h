@@ -20,7 +20,6 @@ using GpuStream = CUstream_st*;
 
 /// What the runtime says about the card.
 struct GpuProperties {
-  int ordinal = 0;
   std::string name;
   int sm = 0;   ///< compute capability x 10
   int sms = 0;  ///< multiprocessors

@@ -18,11 +18,11 @@ struct GpuBuffers {
 };
 
 /// Lets the kernel have the dynamic shared memory of this launch on the current device. Throws
-/// DeviceError when it has not as much.
+/// DeviceError when it has not as much, and KernelFault for a kernel that cannot run on it.
 void raise_shared_limit(const Launch& launch);
 
-/// Enqueues the launch on a stream of the current device. Waits for nothing. Throws DeviceError for
-/// what the runtime refuses.
+/// Enqueues the launch on a stream of the current device. Waits for nothing. Throws as
+/// raise_shared_limit, and KernelFault for a launch that the runtime refuses.
 void launch_on_gpu(const Launch& step, Dtype dtype, const GpuBuffers& buffers, CUstream_st* stream);
 
 }  // namespace fa

@@ -23,8 +23,6 @@ class PtxLibrary {
   /// several threads.
   const ptxvm::Module& find(const std::string& entry);
 
-  const std::filesystem::path& folder() const { return folder_; }
-
  private:
   void read_folder();
 

@@ -15,7 +15,7 @@ elseif(EXISTS ${SOURCE_DIR}/.git)
     OUTPUT_VARIABLE head OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)
   if(failed EQUAL 0)
     set(sha "${head}")
-    # The same paths as in environment.cpp: what cannot change a measurement does not make it dirty.
+    # What cannot change a measurement does not make it dirty.
     execute_process(
       COMMAND git -C ${SOURCE_DIR} status --porcelain -- . :!docs :!plots :!*.md
       OUTPUT_VARIABLE changes ERROR_QUIET RESULT_VARIABLE failed)

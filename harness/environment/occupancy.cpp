@@ -22,9 +22,12 @@ constexpr std::size_t kib(std::size_t count) {
 }
 
 constexpr std::array kLimits{
-    SmLimits{80, 65536, 64, 32, kib(164), kib(163)}, SmLimits{86, 65536, 48, 16, kib(100), kib(99)},
-    SmLimits{87, 65536, 48, 16, kib(164), kib(163)}, SmLimits{89, 65536, 48, 24, kib(100), kib(99)},
+    SmLimits{80, 65536, 64, 32, kib(164), kib(163)},
+    SmLimits{86, 65536, 48, 16, kib(100), kib(99)},
+    SmLimits{87, 65536, 48, 16, kib(164), kib(163)},
+    SmLimits{89, 65536, 48, 24, kib(100), kib(99)},
     SmLimits{90, 65536, 64, 32, kib(228), kib(227)},
+    SmLimits{100, 65536, 64, 32, kib(228), kib(227)},
 };
 
 template <typename Integer>

@@ -28,8 +28,8 @@ std::string difference(const Json& there, const Json& here, std::span<const char
 }
 
 [[noreturn]] void refuse(const fs::path& path, const std::string& why) {
-  throw ForeignResults(fmt::format(
-      "'{}' is not continued: {}; give another --json path, or --overwrite", path.string(), why));
+  throw ForeignResults(fmt::format("'{}' is not continued: {}; give another path, or --overwrite",
+                                   path.string(), why));
 }
 
 constexpr std::array kGeneratorKeys{"version", "git_sha", "git_dirty", "nvcc", "flags"};

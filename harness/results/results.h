@@ -49,7 +49,6 @@ class ResultsFile {
   ResultsFile(std::filesystem::path path, FileIdentity identity, bool overwrite);
 
   std::size_t size() const { return rows_.size(); }
-  const std::filesystem::path& path() const { return path_; }
 
   /// The row with this key, nullptr when there is none.
   const Row* find(const RowKey& key) const;

@@ -73,7 +73,6 @@ Json verdict_json(const Verdict& verdict) {
   return {{"ok", verdict.ok},
           {"reason", verdict.reason},
           {"details", text_of(verdict.findings)},
-          {"repeatable", verdict.repeatable},
           {"rows_checked", check.rows_checked},
           {"rows_total", check.rows_total},
           {"max_error", finite(check.max_error)},

@@ -183,7 +183,7 @@ struct Backward {
     if (threadIdx.x % 32 == 0) mbarrier_arrive(barrier);
   }
 
-  // Starts S = K Q^T, or dP = V dO^T: rows are the consumer's 64 keys, columns the queries.
+  // Starts S^T = K Q^T, or dP^T = V dO^T: rows are the consumer's 64 keys, columns the queries.
   // Descriptors count 16 bytes: + 2 is the next 16 columns of a panel.
   __device__ static void multiply_rows(float (&S)[Br / 2], uint64_t keys, uint64_t queries) {
 #pragma unroll

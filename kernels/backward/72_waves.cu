@@ -240,7 +240,7 @@ struct Backward {
     if (threadIdx.x % 32 == 0) mbarrier_arrive(barrier);
   }
 
-  // Starts S = K Q^T, or dP = V dO^T: rows are the consumer's 64 keys, columns the queries.
+  // Starts S^T = K Q^T, or dP^T = V dO^T: rows are the consumer's 64 keys, columns the queries.
   // Descriptors count 16 bytes: + 2 is the next 16 columns of a panel.
   __device__ static void multiply_rows(float (&S)[Br / 2], uint64_t keys, uint64_t queries) {
 #pragma unroll
@@ -355,8 +355,8 @@ struct Backward {
   }
 
   // One thread adds what a consumer has laid out to the sums of its tiles, after the thread blocks
-  // of earlier keys, which were launched earlier. The first one stores, so that nothing need be
-  // zeroed, and the last one leaves a zero in the counter for the next launch.
+  // of earlier keys, which start earlier, though CUDA does not promise it. The first one stores, so
+  // that nothing need be zeroed, and the last one leaves a zero in the counter for the next launch.
   __device__ static void write(const fa::BackwardParameters& in, const Shared& shared,
                                const Work& work, int consumer) {
     const int offset = work.keys - work.queries;

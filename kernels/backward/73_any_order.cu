@@ -1,7 +1,7 @@
 // 73_any_order
 // Idea: only the first key block of a tile has a turn: it stores, so that nothing need be zeroed,
 // and the others add in any order after it. Without waves, heads alternate as in 69. The difference
-// is what the same bits in every launch cost.
+// is the most that the same bits in every launch cost.
 //
 // Tile              as in 72_waves
 // Shared memory     as in 72_waves
@@ -240,7 +240,7 @@ struct Backward {
     if (threadIdx.x % 32 == 0) mbarrier_arrive(barrier);
   }
 
-  // Starts S = K Q^T, or dP = V dO^T: rows are the consumer's 64 keys, columns the queries.
+  // Starts S^T = K Q^T, or dP^T = V dO^T: rows are the consumer's 64 keys, columns the queries.
   // Descriptors count 16 bytes: + 2 is the next 16 columns of a panel.
   __device__ static void multiply_rows(float (&S)[Br / 2], uint64_t keys, uint64_t queries) {
 #pragma unroll
@@ -355,7 +355,7 @@ struct Backward {
   }
 
   // One thread adds what a consumer has laid out to the sums of its tiles. The thread block of the
-  // first key, which was launched earlier, stores instead, and says so to the others. The count
+  // first key, which starts earlier, stores instead, and says so to the others. The count
   // must not wrap, or a second launch of this kernel without the plan's last kernel between them
   // would hang.
   __device__ static void write(const fa::BackwardParameters& in, const Shared& shared,
@@ -372,7 +372,7 @@ struct Backward {
       while (block != first && read_in_order(stored) == 0) {
       }
       mbarrier_wait(shared.sums_full + 8 * consumer, iteration % 2);
-      fence_async_proxy_global();
+      fence_async_proxy_global();  // orders the addition behind the read of the counter
       float* sums = in.sums + tile * (Br * D) + consumer * (kSumBytes / 4);
       const uint32_t staged = shared.sums + consumer * kSumBytes;
       if (block == first) {
@@ -385,7 +385,7 @@ struct Backward {
       mbarrier_arrive(shared.sums_empty + 8 * consumer);
       if (block == first) {
         bulk_wait();
-        fence_async_proxy_global();
+        fence_async_proxy_global();  // orders the count behind the addition, which has landed
         pass_turn(stored, INT_MAX);
       }
       query.advance(in, work);

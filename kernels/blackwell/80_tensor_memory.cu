@@ -184,7 +184,7 @@ struct Attention {
     for (int j = 0; j < tile.key_blocks; ++j) {
       float S[Bc];
       uint32_t P[Bc / 2];
-      mbarrier_wait(shared.scores_full, j % 2);  // and P V of the last key block is complete
+      mbarrier_wait(shared.scores_full, j % 2);  // and the previous P V is complete
       tensor_fence_after();
 #pragma unroll
       for (int c = 0; c < Bc; c += 32) tensor_load(S + c, tensor + kScores + c);

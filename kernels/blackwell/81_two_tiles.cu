@@ -208,7 +208,7 @@ struct Attention {
     for (int j = 0; j < tile.key_blocks; ++j) {
       float S[Bc];
       uint32_t P[Bc / 2];
-      mbarrier_wait(shared.scores_full + 8 * i, j % 2);  // and the last P V is complete
+      mbarrier_wait(shared.scores_full + 8 * i, j % 2);  // and the previous P V is complete
       tensor_fence_after();
 #pragma unroll
       for (int c = 0; c < Bc; c += 32) tensor_load(S + c, scores(tensor, i) + c);
@@ -216,7 +216,7 @@ struct Attention {
       const float block_max = row_max(S) * in.scale_log2;
       const float reference = block_max > row.reference + kSlack ? block_max : row.reference;
       const float alpha = ex2_approx(row.reference - reference);
-      if (j > 0) {  // The correction has read the last factor: the P V before this S waited for it.
+      if (j > 0) {  // The correction has read the old factor: the P V before this S waited for it.
         factor = alpha;
         mbarrier_arrive(shared.factors_full + 8 * i);
       }

@@ -18,7 +18,6 @@
 #include "kernels/ptx/mma.cuh"
 #include "kernels/ptx/movmatrix.cuh"
 #include "kernels/ptx/shared.cuh"
-#include "kernels/ptx/shuffle.cuh"
 #include "kernels/rung.h"
 
 namespace {

@@ -139,7 +139,7 @@ struct Attention {
   __device__ static int tile_count(const fa::TmaParameters& in) {
     return in.seq_q / Br * in.heads;
   }
-  // A division costs little beside a tile; CUTLASS uses FastDivmod.
+  // A division costs little beside a long tile; CUTLASS uses FastDivmod.
   __device__ static RowTile tile_at(const fa::TmaParameters& in, int t) {
     const int row_tiles = in.seq_q / Br;
     return {t / row_tiles, t % row_tiles * Br, in.seq_kv / Bc};

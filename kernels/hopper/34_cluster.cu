@@ -225,7 +225,7 @@ struct Attention {
   __device__ static int tile_count(const fa::TmaParameters& in) {
     return (in.seq_q + kBlocks * Br - 1) / (kBlocks * Br) * in.heads;
   }
-  // A division costs little beside a tile; CUTLASS uses FastDivmod.
+  // A division costs little beside a long tile; CUTLASS uses FastDivmod.
   __device__ static RowTile tile_at(const fa::TmaParameters& in, int t, int consumer) {
     const int row_tiles = tile_count(in) / in.heads;
     const int last = t - (in.heads - in.section) * row_tiles;  // index among the last heads' tiles

@@ -1,6 +1,6 @@
 // 37_window
-// Idea: a query sees a window of keys, so many before and behind its own place. The window bounds
-// the copies and the products; a causal mask is a window with nothing behind.
+// Idea: a query sees a window of keys, so many before and after its own place. The window bounds
+// the copies and the products; a causal mask is a window with nothing after.
 //
 // Tile              Br = 128, Bc = 128, 4 producer warps + 2 x 4 consumer warps x 16 rows; at
 //                   head_dim 64 three consumers, Br = 192, Bc = 96

@@ -8,7 +8,7 @@
 //                   have clusters of two thread blocks, Br = 256 together
 // Shared memory     Q 32 KB + O 32 KB + 5 slots of 32 KB at head_dim 128
 // Expected effect   the rate of one dense problem of equal work, less the rows that a sequence's
-//                   last tile has too many, up to 255 in a cluster and 127 alone
+//                   last tile has too many, up to 255 in a cluster, 127 or 191 alone
 
 #include "kernels/planners.h"
 #include "kernels/ptx/cluster.cuh"
@@ -40,7 +40,7 @@ struct Attention {
   static constexpr int kTileBytes = Bc * D * 2;  // a slot: K or V of one key block
   static constexpr bool kHalf = std::is_same_v<T, half>;
   static constexpr float kLargest = kHalf ? 0x1p15f : 0x1p100f;  // a larger row sum is repaired
-  static constexpr float kDominates = 4;  // a block sum is this many times that of earlier blocks
+  static constexpr float kDominates = 4;  // a block's sum is this many times that of earlier ones
   static constexpr std::size_t kSharedBytes =
       kAlign + 2 * Br * D * 2 + Slots * kTileBytes + 8 * (2 * kConsumers + 2 * Slots + 2);
   static_assert(Br % 64 == 0, "a warpgroup computes the 64 rows of one wgmma");
@@ -110,7 +110,7 @@ struct Attention {
     float reference[2], sum[2] = {}, block_sum[2] = {};
 
     // Whether an element of P may be too large, since no P exceeds its sum; or, where the
-    // log-sum-exp is wanted, whether a key of the last block may dominate the row.
+    // log-sum-exp is wanted for gradients, whether a key of the last block may dominate the row.
     __device__ bool must_rise(const fa::ModelParameters& in, int r) const {
       const bool dominated = in.LSE && block_sum[r] > kDominates * sum[r];
       return dominated || block_sum[r] > kLargest;
@@ -393,7 +393,7 @@ struct Attention {
   }
 
   // One thread starts the copies of Q of a tile, each when its consumer has released Q. A box needs
-  // a row inside the sequence.
+  // a row inside the sequence: of one without, the TMA still accesses the address of coordinates 0.
   __device__ static void load_query(const fa::ModelParameters& in, const Shared& shared,
                                     const RowTile& tile, int parity) {
     for (int i = 0; i < kConsumers; ++i) {

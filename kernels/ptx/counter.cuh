@@ -19,8 +19,8 @@ __device__ __forceinline__ void pass_turn(unsigned* counter, int last) {
   asm volatile("red.release.gpu.global.inc.u32 [%0], %1;" ::"l"(counter), "r"(last) : "memory");
 }
 
-/// What a counter is. What was stored before it was counted to that is visible after. PTX ISA:
-/// "ld".
+/// The value of a counter. Stores before a counted arrival are visible after a read that sees it.
+/// PTX ISA: "ld".
 __device__ __forceinline__ unsigned read_in_order(const unsigned* counter) {
   unsigned count;
   asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(count) : "l"(counter) : "memory");

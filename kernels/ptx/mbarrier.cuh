@@ -10,7 +10,8 @@ __device__ __forceinline__ void mbarrier_init(uint32_t barrier, int arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
 }
 
-/// Makes the initialization visible to the TMA and to the cluster; a block barrier must follow.
+/// Makes the initialization visible to the TMA and to the cluster. A barrier of the block must
+/// follow, or of the cluster if other blocks arrive.
 __device__ __forceinline__ void mbarrier_init_fence() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }

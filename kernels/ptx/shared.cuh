@@ -30,13 +30,6 @@ __device__ __forceinline__ uint32_t load_shared_word(uint32_t address) {
   return x;
 }
 
-/// Two adjacent floats at a shared address, 8-byte aligned. PTX ISA: "ld".
-__device__ __forceinline__ float2 load_shared_v2(uint32_t address) {
-  float2 x;
-  asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(x.x), "=f"(x.y) : "r"(address) : "memory");
-  return x;
-}
-
 /// Stores two floats at a shared address, 8-byte aligned. PTX ISA: "st".
 __device__ __forceinline__ void store_shared_v2(uint32_t address, float a, float b) {
   asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(address), "f"(a), "f"(b) : "memory");

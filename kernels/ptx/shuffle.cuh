@@ -9,7 +9,7 @@ __device__ __forceinline__ float warp_max(float x) {
   return x;
 }
 
-/// The sum of x over all lanes of the warp, or each so many adjacent ones, in every lane.
+/// The sum of x over all lanes of the warp, or of each `Lanes` adjacent ones, in every lane.
 template <int Lanes = 32>
 __device__ __forceinline__ float warp_sum(float x) {
 #pragma unroll

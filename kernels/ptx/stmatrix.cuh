@@ -11,8 +11,8 @@ __device__ __forceinline__ void stmatrix_x4(uint32_t row_address, const uint32_t
                : "memory");
 }
 
-/// The same with each tile transposed: lane l holds columns 2(l % 4) and 2(l % 4) + 1 of what
-/// becomes column l / 4.
+/// The same with each tile transposed: lane l holds rows 2(l % 4) and 2(l % 4) + 1 of column l / 4
+/// as it is stored.
 __device__ __forceinline__ void stmatrix_x4_transposed(uint32_t row_address,
                                                        const uint32_t (&r)[4]) {
   asm volatile(

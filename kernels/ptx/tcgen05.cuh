@@ -28,13 +28,13 @@ __device__ __forceinline__ void tensor_relinquish() {
   asm volatile("tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;" ::: "memory");
 }
 
-/// Between accesses to tensor memory and an arrival that another thread waits for. PTX ISA:
+/// Belongs between accesses to tensor memory and an arrival that another thread waits for. PTX ISA:
 /// "tcgen05.fence".
 __device__ __forceinline__ void tensor_fence_before() {
   asm volatile("tcgen05.fence::before_thread_sync;" ::: "memory");
 }
 
-/// Between a wait for another thread, or for a commit, and accesses to tensor memory.
+/// Belongs between a wait for another thread, or for a commit, and accesses to tensor memory.
 __device__ __forceinline__ void tensor_fence_after() {
   asm volatile("tcgen05.fence::after_thread_sync;" ::: "memory");
 }

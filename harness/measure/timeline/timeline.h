@@ -13,7 +13,7 @@
 namespace fa::timeline {
 
 /// The rungs that are stamped.
-inline constexpr std::string_view kRungs[] = {"22", "23", "24", "25", "33", "35"};
+inline constexpr std::string_view kRungs[] = {"22", "23", "24", "25"};
 
 /// Each rung is timed as it is and with the stamps, must write the same bits with them, and is then
 /// launched once more for its stamps. `folder` holds the stamped kernels. Throws DeviceError where

@@ -83,7 +83,7 @@ def attention(
             differ in its last bits from that of a call that wants neither.
     causal  query i sees keys j <= i + keys - seq_q only. A row that sees none is 0.
     window  (left, right): a query sees its own key, i + keys - seq_q, and left keys before and
-            right keys behind it only. None or -1: no bound.
+            right keys after it only. None or -1: no bound.
     sinks   [heads], float32: a score of each head that takes its share of the softmax and has no
             value; the log-sum-exp contains it.
     scale   above 0 and at most 8192; None is 1/sqrt(dim).
@@ -98,7 +98,7 @@ def attention(
                   and not fall.
     cu_seqlens_k  the same of k and v. A sequence may have no queries or no keys.
 
-    New queries against a cache of keys, up to 16 an entry, which the rungs from 40 on take:
+    New queries against a cache of keys, up to 16 an entry, which the rungs from 40 to 53 take:
 
     lengths     [batch]: the keys of each batch entry, from 0 to seq_kv, one of them above 0. A list
                 or an array on the host: the launch depends on the values. An entry without keys

@@ -49,7 +49,7 @@ class Problem:
     # Of q, k, v and o, 3 each, and of the gradients of o, q, k and v; None: all are contiguous.
     strides: tuple[int, ...] | None = None
     window_left: int = -1  # keys before its own place that a query sees; -1: all
-    window_right: int = -1  # keys behind it; the mask has none
+    window_right: int = -1  # keys after it; the mask has none
     sinks: bool = False  # each query head has one
     query_lengths: tuple[int, ...] | None = None  # queries of each entry of a packed batch
     backward: bool = False
@@ -184,7 +184,7 @@ def check_window(window: Any) -> tuple[int, int]:
         left, right = -2, -2
     if left < -1 or right < -1:
         raise Refused(
-            f"window is {window!r}; allowed: (left, right), the keys before and behind its own that"
+            f"window is {window!r}; allowed: (left, right), the keys before and after its own that"
             " a query sees, None or -1 for all"
         )
     return min(left, MOST_KEYS), min(right, MOST_KEYS)

@@ -495,16 +495,16 @@ TEST_CASE("every rung passes the gate at a small shape, recorded as well") {
     if (device_refusal(rung, device.description())) continue;
     for (const Instance& instance : rung.instances) {
       CAPTURE(instance.entry);
-      const Problem problem{.batch = 2,
-                            .heads = 3,
-                            .seq_q = std::min<std::int64_t>(256, rung.most_queries()),
-                            .seq_kv = 512,
-                            .head_dim = instance.head_dim,
-                            .dtype = rung.dtype};
-      const PlanResult plan =
-          make_plan(rung, problem, device.description(), to_string(instance.tile));
-      if (!std::holds_alternative<LaunchPlan>(plan)) continue;
-      const Inputs inputs = make_inputs(problem, Distribution::needle, 1);
+      Problem problem{.batch = 2,
+                      .heads = 3,
+                      .seq_q = std::min<std::int64_t>(256, rung.most_queries()),
+                      .seq_kv = 512,
+                      .head_dim = instance.head_dim,
+                      .dtype = rung.dtype_of(instance)};
+      set_types(rung, problem);
+      const PlanResult plan = make_plan(rung, instance, problem, device.description());
+      REQUIRE(std::holds_alternative<LaunchPlan>(plan));
+      const Inputs inputs = make_pass_inputs(problem, Distribution::needle, 1);
       device.load(problem, inputs);
       const Verifier verifier(problem, inputs);
       const auto launch = [&] { device.launch(std::get<LaunchPlan>(plan)); };
@@ -540,15 +540,15 @@ TEST_CASE("computed occupancy is the driver's") {
     for (const auto kernels : {rung.instances, rung.tuned}) {
       for (const Instance& instance : kernels) {
         CAPTURE(instance.entry);
-        const Problem problem{.batch = 1,
-                              .heads = 1,
-                              .seq_q = std::min<std::int64_t>(512, rung.most_queries()),
-                              .seq_kv = 512,
-                              .head_dim = instance.head_dim,
-                              .dtype = rung.dtype};
-        const PlanResult plan =
-            make_plan(rung, problem, device.description(), to_string(instance.tile));
-        if (!std::holds_alternative<LaunchPlan>(plan)) continue;
+        Problem problem{.batch = 1,
+                        .heads = 1,
+                        .seq_q = std::min<std::int64_t>(512, rung.most_queries()),
+                        .seq_kv = 512,
+                        .head_dim = instance.head_dim,
+                        .dtype = rung.dtype_of(instance)};
+        set_types(rung, problem);
+        const PlanResult plan = make_plan(rung, instance, problem, device.description());
+        REQUIRE(std::holds_alternative<LaunchPlan>(plan));
         for (const Launch& launch : std::get<LaunchPlan>(plan).launches) {
           const KernelResources used = device.resources(launch).value();
           const Occupancy computed =

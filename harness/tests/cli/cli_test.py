@@ -579,6 +579,7 @@ class Completions(CliCase):
         self.assertEqual(self.complete("completions", ""), ["--help", "bash", "zsh"])
         (self.folder / "mine.json").write_text("")
         self.assertEqual(self.complete("bench", "--json", "mi"), ["mine.json"])
+        self.assertEqual(self.complete("explain", "--json", "28"), ["28", "28_guarded"])  # a flag
 
     def test_zsh_names_every_option(self) -> None:
         script = self.fa("completions", "zsh", code=OK, out=r"#compdef fa\n.+")

@@ -300,6 +300,42 @@ TEST_CASE("a persistent grid is as large as the card, whatever card it is") {
   }
 }
 
+// gpu_test launches each instance at such a shape.
+TEST_CASE("every instance takes a small problem on a card that runs it") {
+  for (const Rung& rung : catalogue()) {
+    const DeviceDescription device = card(rung.target == Target::sm_100a ? 100 : 90, 227);
+    for (const auto kernels : {rung.instances, rung.tuned}) {
+      for (const Instance& instance : kernels) {
+        CAPTURE(instance.entry);
+        Problem problem{.batch = 2,
+                        .heads = 3,
+                        .seq_q = std::min<std::int64_t>(256, rung.most_queries()),
+                        .seq_kv = 512,
+                        .head_dim = instance.head_dim,
+                        .dtype = rung.dtype_of(instance)};
+        set_types(rung, problem);
+        CHECK(std::holds_alternative<LaunchPlan>(make_plan(rung, instance, problem, device)));
+      }
+    }
+  }
+}
+
+TEST_CASE("a grid that no card takes is refused, with its extents") {
+  Problem problem{.batch = 4096, .heads = 16, .seq_q = 128, .seq_kv = 128, .head_dim = 128};
+  problem.backward = true;
+  const auto reason = [&](const char* id) {
+    const PlanResult plan = make_plan(*find_rung(id), problem, hopper_with(132));
+    const auto* refused = std::get_if<Unsupported>(&plan);
+    return refused ? refused->reason : "";
+  };
+  CHECK(reason("65") == "");
+  CHECK(reason("66").find("its grid of 1 x 1 x 65536 thread blocks is above") != std::string::npos);
+  problem.batch = 512;
+  problem.seq_q = problem.seq_kv = 16384;
+  CHECK(reason("70") == "");
+  CHECK(reason("73").find("x 65536 x") != std::string::npos);
+}
+
 TEST_CASE("heads whose tiles are handed out at the same time are as many as the L2 can hold") {
   Problem problem = square(8192, 128, 16, 4);
   problem.causal = true;
@@ -308,7 +344,7 @@ TEST_CASE("heads whose tiles are handed out at the same time are as many as the 
         std::get<LaunchPlan>(make_plan(*find_rung("32"), problem, hopper_with(132, l2_mib))));
   };
   CHECK(with(8) != with(60));
-  CHECK(with(60) == with(60));
+  CHECK(with(120) == with(240));  // both hold all heads
 }
 
 TEST_CASE("heads of a gradient whose key blocks alternate, and waves of a block for each SM") {
