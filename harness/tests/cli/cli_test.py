@@ -322,6 +322,10 @@ class BadProblems(CliCase):
         for words in (("run", "40"), ("explain", "40", "41"), ("compare", "40", "41")):
             self.refused(*words, says=says)
 
+    def test_gradients_and_decode_have_no_problem_in_common(self) -> None:
+        self.refused("explain", "decode", "backward", says="name one family at a time")
+        self.refused("explain", "40", "60", says="name one family at a time")
+
     def test_tile(self) -> None:
         self.refused("run", "01", "--tile", "1x2w3", says="tile 1x2w3 is not one of .*64x32w2")
 

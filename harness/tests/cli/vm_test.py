@@ -452,6 +452,10 @@ class Compare(CliCase):
         text = self.fa("compare", "--results", before, after, "--format", "csv", code=OK, out=r".+")
         self.assertEqual(text.splitlines()[0], "results,kernel and problem,first,second,ratio")
 
+    def test_bfloat16_has_a_table_of_its_own(self) -> None:
+        runs = [SOURCE / f"plots/results/h200/packed/card{card}_run1.json" for card in (1, 2)]
+        self.assertIn("TFLOPS, bfloat16", self.fa("compare", "--results", *runs, code=OK, out=r".+"))
+
     def test_own_results_are_found(self) -> None:
         self.own_file("runs/h200/deep/mine.json", 2)
         (self.folder / "runs/notes.json").write_text("[]")
