@@ -17,6 +17,8 @@ from flash_ladder._errors import Refused
 from flash_ladder._problem import FEW_QUERIES, Problem, check_rung, problem_of
 
 BEST = "best"
+FAR = 3  # between lengths, as a quotient
+EQUAL = 0.02  # of the time, where only a length that is far was measured
 PRECISE = "39"  # asked for the log-sum-exp, it gives the O that gradients need (docs/39_varlen.md)
 T = TypeVar("T")
 
@@ -172,7 +174,16 @@ def order_near(kind: Kind, group: list[Kind]) -> list[str]:
     def expected(rung: str) -> float:
         return sum(w * x for w, x in slower[rung]) / sum(w for w, _ in slower[rung])
 
-    return sorted(slower, key=expected)
+    # A percent at one length says little about another, where the fixed costs of rungs that take
+    # more have another share: there the earliest of those that are nearly equal goes first.
+    least = min(map(expected, slower))
+    far = not kind.few and max(kind.seq / nearest[0].seq, nearest[0].seq / kind.seq) > FAR
+
+    def order(rung: str) -> tuple[float, int]:
+        loss = expected(rung) - least
+        return (0, ids.index(rung)) if far and loss < EQUAL else (loss, 0)
+
+    return sorted(slower, key=order)
 
 
 def first_that_takes(problem: Problem, rung: str, attempt: Callable[[str], T]) -> T:

@@ -116,6 +116,15 @@ def test_a_rung_that_only_slow_cards_ran_is_not_slower_for_that() -> None:
     assert _best.mean_times([{"06": 1.0}, {"29": 3.0}]) == {"06": 1.0, "29": 3.0}
 
 
+def test_a_percent_of_a_long_sequence_does_not_decide_a_short_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    long = _best.kind_of(problem(8192))
+    monkeypatch.setattr(_best, "measured", lambda: {long: {"29": 1.01, "33": 1.0, "06": 1.1}})
+    first = [list(_best.candidates(problem(seq)))[:3] for seq in (8192, 4096, 512)]
+    assert first == [["33", "29", "06"], ["33", "29", "06"], ["29", "33", "06"]]
+
+
 @pytest.mark.usefixtures("measurements")
 def test_every_rung_is_a_candidate_once() -> None:
     for each in (replace(problem(600), lse=True), problem(600, "float32")):
