@@ -175,7 +175,7 @@ def compute_capability() -> str:
     query = ["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"]
     found = first_match(query, r"^(\d+\.\d+)")
     if found == "unknown":
-        raise Unable("nvidia-smi names no compute capability; name the rungs by --rungs")
+        raise Unable("nvidia-smi names no GPU with a compute capability")
     return found
 
 

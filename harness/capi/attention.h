@@ -6,9 +6,9 @@
  * query_lengths, they are [1, heads, rows, head_dim] with the rows of all batch entries. Gradients
  * have the shapes of their tensors, and strides of their own where the problem gives 24. A problem
  * is JSON with the keys that it has in a result file; one that the library does not know is
- * refused. Nothing here synchronises or throws, and only scratch whose address is
- * NULL allocates device memory. A function that can fail returns one of FA_STATUS_*; its message is
- * stored NUL-terminated in `size` bytes at `message`.
+ * refused. Nothing here synchronises or throws, and only scratch whose address is NULL allocates
+ * device memory. A function that can fail returns one of FA_STATUS_*; its message is stored
+ * NUL-terminated in `size` bytes at `message`.
  */
 #ifndef FA_HARNESS_CAPI_ATTENTION_H_
 #define FA_HARNESS_CAPI_ATTENTION_H_

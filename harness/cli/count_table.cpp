@@ -51,11 +51,6 @@ constexpr std::array<BulkKind, 3> kBulk{{{"bulk load", &Counts::bulk_load},
                                          {"bulk store", &Counts::bulk_store},
                                          {"bulk prefetch", &Counts::bulk_prefetch}}};
 
-std::uint64_t tensor_instructions(const Counts& counts) {
-  return counts.of(CountClass::kTensor) + counts.of(CountClass::kWgmma) +
-         counts.of(CountClass::kTcgen05);
-}
-
 /// Empty where there is no tensor instruction to divide by.
 std::string per_tensor(std::uint64_t value, const Counts& counts) {
   const std::uint64_t tensor = tensor_instructions(counts);
@@ -132,6 +127,11 @@ double change(const Pair& pair) {
 }
 
 }  // namespace
+
+std::uint64_t tensor_instructions(const Counts& counts) {
+  return counts.of(CountClass::kTensor) + counts.of(CountClass::kWgmma) +
+         counts.of(CountClass::kTcgen05);
+}
 
 std::string grouped(std::uint64_t number) {
   std::string digits = fmt::format("{}", number);

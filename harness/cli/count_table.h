@@ -11,6 +11,9 @@
 
 namespace fa::cli {
 
+/// Instructions that multiply matrices: mma, wgmma, tcgen05.mma.
+std::uint64_t tensor_instructions(const ptxvm::Counts& counts);
+
 /// Counts, also for each tensor instruction; what carries over to machine code is marked.
 void print_counts(TablePrinter& printer, const ptxvm::Counts& counts, const std::string& heading);
 

@@ -6,6 +6,8 @@
 #include <fstream>
 #include <utility>
 
+#include "harness/cli/count_table.h"
+
 namespace fa::cli {
 namespace {
 
@@ -23,9 +25,7 @@ std::string header() {
 
 std::string cells(const Counts& counts) {
   const ptxvm::SharedTraffic shared = counts.shared_requests();
-  const std::uint64_t tensor = counts.of(ptxvm::CountClass::kTensor) +
-                               counts.of(ptxvm::CountClass::kWgmma) +
-                               counts.of(ptxvm::CountClass::kTcgen05);
+  const std::uint64_t tensor = tensor_instructions(counts);
   // Most lines have no conflict; the ones that do should stand out.
   const std::string ways = shared.conflicts() == 0
                                ? ""

@@ -290,7 +290,7 @@ class RunCommand final : public Command {
       if (verdict.ok && !no_time_ && device.has_clock()) time(device, item, row);
     } catch (const io::Interrupted&) {
       print_note("interrupted: verified, not timed");
-    } catch (const DeviceError&) {
+    } catch (const std::exception&) {
       failure = std::current_exception();
     }
     std::fflush(stdout);

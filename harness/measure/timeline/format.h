@@ -17,13 +17,12 @@ enum class Kind : std::uint32_t {
   turn_wait,      ///< a named barrier; the detail is its number
   turn_taken,     ///< the same
   block_barrier,  ///< __syncthreads() is behind
-  load,           ///< a TMA load was started; the detail is where in shared memory it goes
-  store           ///< a TMA store was started, likewise
+  load            ///< a TMA load was started; the detail is where in shared memory it goes
 };
 
 inline constexpr const char* kKindNames[] = {
-    "none",      "wait_begin", "wait_end",      "commit", "products_wait", "products_done",
-    "turn_wait", "turn_taken", "block_barrier", "load",   "store"};
+    "none",          "wait_begin", "wait_end",   "commit",        "products_wait",
+    "products_done", "turn_wait",  "turn_taken", "block_barrier", "load"};
 
 /// One stamp: the low half of the SM's clock, and kind and detail.
 struct alignas(8) Stamp {

@@ -102,25 +102,6 @@ __device__ __forceinline__ void tma_load(uint32_t shared, const CUtensorMap& map
   stamp(Kind::load, shared);
 }
 
-__device__ __forceinline__ void tma_load_multicast(uint32_t shared, const CUtensorMap& map, int c0,
-                                                   int c1, int c2, int c3, uint32_t barrier,
-                                                   uint16_t ranks) {
-  ::tma_load_multicast(shared, map, c0, c1, c2, c3, barrier, ranks);
-  stamp(Kind::load, shared);
-}
-
-__device__ __forceinline__ void cluster_wait(uint32_t barrier, int parity) {
-  stamp(Kind::wait_begin, barrier);
-  ::cluster_wait(barrier, parity);
-  stamp(Kind::wait_end, barrier);
-}
-
-__device__ __forceinline__ void tma_store(const CUtensorMap& map, uint32_t shared, int c0, int c1,
-                                          int c2, int c3) {
-  ::tma_store(map, shared, c0, c1, c2, c3);
-  stamp(Kind::store, shared);
-}
-
 }  // namespace stamped
 
 #define mbarrier_init_fence stamped::mbarrier_init_fence
@@ -129,7 +110,4 @@ __device__ __forceinline__ void tma_store(const CUtensorMap& map, uint32_t share
 #define wgmma_wait stamped::wgmma_wait
 #define barrier_sync stamped::barrier_sync
 #define tma_load stamped::tma_load
-#define tma_load_multicast stamped::tma_load_multicast
-#define cluster_wait stamped::cluster_wait
-#define tma_store stamped::tma_store
 #define __syncthreads stamped::block_barrier

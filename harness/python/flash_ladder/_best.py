@@ -129,9 +129,9 @@ def mean_times(runs: Sequence[Mapping[str, float]]) -> dict[str, float]:
 def candidates(problem: Problem) -> Iterator[str]:
     """Every rung once. First those timed on the problems that are most alike, by how much slower
     than the fastest each was there, the nearest three shapes weighed by their distance; then those
-    timed on others; at last those never timed, the latest first (on Blackwell, where nothing was
-    timed, a kernel for Ampere). PRECISE comes before them where
-    many queries want the log-sum-exp."""
+    timed on others; at last those never timed, the latest first, so that Blackwell, where nothing
+    was timed, gets a kernel for Ampere. PRECISE comes before them where many queries want the
+    log-sum-exp."""
     seen: set[str] = set()
     kind = kind_of(problem)
     if problem.lse and problem.dtype != "float32" and not (kind.few or kind.backward):

@@ -20,6 +20,7 @@
 #include "harness/tests/bench/gpu_test_kernels.h"
 #include "harness/tests/catch.h"
 #include "harness/tests/device/replay.h"
+#include "harness/tests/device/small_problem.h"
 #include "kernels/catalogue.h"
 
 namespace fa {
@@ -495,13 +496,7 @@ TEST_CASE("every rung passes the gate at a small shape, recorded as well") {
     if (device_refusal(rung, device.description())) continue;
     for (const Instance& instance : rung.instances) {
       CAPTURE(instance.entry);
-      Problem problem{.batch = 2,
-                      .heads = 3,
-                      .seq_q = std::min<std::int64_t>(256, rung.most_queries()),
-                      .seq_kv = 512,
-                      .head_dim = instance.head_dim,
-                      .dtype = rung.dtype_of(instance)};
-      set_types(rung, problem);
+      const Problem problem = test::small_problem(rung, instance);
       const PlanResult plan = make_plan(rung, instance, problem, device.description());
       REQUIRE(std::holds_alternative<LaunchPlan>(plan));
       const Inputs inputs = make_pass_inputs(problem, Distribution::needle, 1);
@@ -540,13 +535,7 @@ TEST_CASE("computed occupancy is the driver's") {
     for (const auto kernels : {rung.instances, rung.tuned}) {
       for (const Instance& instance : kernels) {
         CAPTURE(instance.entry);
-        Problem problem{.batch = 1,
-                        .heads = 1,
-                        .seq_q = std::min<std::int64_t>(512, rung.most_queries()),
-                        .seq_kv = 512,
-                        .head_dim = instance.head_dim,
-                        .dtype = rung.dtype_of(instance)};
-        set_types(rung, problem);
+        const Problem problem = test::small_problem(rung, instance);
         const PlanResult plan = make_plan(rung, instance, problem, device.description());
         REQUIRE(std::holds_alternative<LaunchPlan>(plan));
         for (const Launch& launch : std::get<LaunchPlan>(plan).launches) {

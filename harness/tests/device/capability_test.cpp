@@ -11,6 +11,7 @@
 #include "harness/device/make_device.h"
 #include "harness/environment/ptxas.h"
 #include "harness/tests/catch.h"
+#include "harness/tests/device/small_problem.h"
 #include "harness/tests/device/support.h"
 
 using namespace fa_test;
@@ -300,20 +301,14 @@ TEST_CASE("a persistent grid is as large as the card, whatever card it is") {
   }
 }
 
-// gpu_test launches each instance at such a shape.
+// gpu_test launches each instance at this problem.
 TEST_CASE("every instance takes a small problem on a card that runs it") {
   for (const Rung& rung : catalogue()) {
     const DeviceDescription device = card(rung.target == Target::sm_100a ? 100 : 90, 227);
     for (const auto kernels : {rung.instances, rung.tuned}) {
       for (const Instance& instance : kernels) {
         CAPTURE(instance.entry);
-        Problem problem{.batch = 2,
-                        .heads = 3,
-                        .seq_q = std::min<std::int64_t>(256, rung.most_queries()),
-                        .seq_kv = 512,
-                        .head_dim = instance.head_dim,
-                        .dtype = rung.dtype_of(instance)};
-        set_types(rung, problem);
+        const Problem problem = test::small_problem(rung, instance);
         CHECK(std::holds_alternative<LaunchPlan>(make_plan(rung, instance, problem, device)));
       }
     }

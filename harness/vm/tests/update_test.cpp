@@ -248,7 +248,7 @@ TEST_CASE("st.async stores to another block and completes on its barrier") {
       "  st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%there], %r8, [%bar];\n", 256));
 }
 
-// As an H200 has it, which executes what only stores or arrives through addresses of the cluster.
+// So says an H200, which executes plain stores and arrivals through addresses of the cluster.
 TEST_CASE("without clusters asynchronous stores and copies between shared memories are invalid") {
   const std::string to_there = " [%there], %r8, [%bar];\n", bytes = ".mbarrier::complete_tx::bytes";
   const std::vector<std::string> refused{

@@ -176,8 +176,8 @@ struct Issue {
   raise(i.w, i.op, FaultKind::kInvalid, lane, std::move(message));
 }
 
-// An H200 takes them for illegal instructions in a launch without clusters, even towards the
-// thread's own block; a launch attribute of one block is enough.
+// Without clusters an H200 takes st.async, red.async and copies from shared to shared memory for
+// illegal instructions, even towards the thread's own block.
 void require_clusters(const Issue& i) {
   if (i.w.cta->launch->clustered) return;
   invalid(i, __builtin_ctz(i.w.mask),

@@ -168,7 +168,7 @@ class Argument {
 
 /// A launch as the host would write it between <<< and >>>.
 struct LaunchConfig {
-  Dim3 grid, block, cluster;
+  Dim3 grid, block, cluster;  ///< cluster 1 x 1 x 1: without clusters, unless the kernel asks
   uint32_t dynamic_shared_bytes = 0;
   std::vector<Argument> arguments;
   /// As cudaLaunchCooperativeKernel: all blocks must be resident at once, and
