@@ -33,8 +33,9 @@
 #   spread   spread.json  the softmax as the scores spread: rungs 27, 28 and 39, N=8192 at D=128
 #                         with a standard deviation of 1 to 16 and with rising scores; 1 and 16 with
 #                         the mask, and at D=64
-#   backward backward.json gradients: 60 at N=8192, D=64; the others at N=1024 to 16384, also at D=64 and
-#                         with shared heads; the last one in bfloat16; a packed batch
+#   backward backward.json gradients: 60 at N=8192, D=64; the others at N=1024 and 8192, at D=64 and with
+#                         shared heads, with a window; the last ones also at N=2048 and 16384 and
+#                         with packed batches, the very last in bfloat16 and as scores spread
 # FA_RUNS_DIR, FA_BUILD_DIR and FA_VENV_DIR name other folders than runs/, build/ and .venv/.
 # With options of fa bench, those alone are measured, into ladder.json or FILE.
 # Without a GPU every rung is run, verified and counted in the virtual machine: the counts go to FILE, else
@@ -323,26 +324,37 @@ measure_cold() {
   bench_rungs "$several" "$json" "${shape[@]}" --queries 2 --batch 8 --seqs 2048 --dim 64
 }
 
-# The first rung stores P and dS, which fit for one length; peers take no float32.
+# The first rung stores P and dS, which fit for one length; peers take no float32. The chapters up to
+# 69 compare all rungs, those behind it the last ones.
 measure_backward() {
-  local json mask gradients="r['family'] == 'backward'"
+  local json mask spread gradients="r['family'] == 'backward'"
   json="$(file_of "$1" backward)"
-  local half="$gradients and r['dtype'] == 'float16'" last
+  local half="$gradients and r['dtype'] == 'float16'" late last
+  late="$half and r['id'] >= '69'"
   last="r['id'] == '$(rungs_where "$half" | sed 's/.* //')'"
   local shape=(--heads 16 --no-ablations --peers "$ATTENTION_PEERS")
+  local alike=950,1020,985,1050,960,1040,1000,975,1030,955,1010,990,1045,965,1025,980
   bench_rungs "$gradients and r['dtype'] == 'float32'" "$json" --batch 1 --heads 16 --dim 64 \
     --seqs 8192 --no-ablations
   for mask in "" --causal; do
-    bench_rungs "$half" "$json" "${shape[@]}" --batch 16 --seqs 1024,2048,8192 $mask
-    bench_rungs "$half" "$json" "${shape[@]}" --batch 4 --seqs 16384 $mask
+    bench_rungs "$half" "$json" "${shape[@]}" --batch 16 --seqs 1024,8192 $mask
     bench_rungs "$half" "$json" "${shape[@]}" --batch 16 --seqs 8192 --dim 64 $mask
+    bench_rungs "$late" "$json" "${shape[@]}" --batch 16 --seqs 2048 $mask
+    bench_rungs "$late" "$json" "${shape[@]}" --batch 4 --seqs 16384 $mask
     bench_rungs "$last" "$json" "${shape[@]}" --batch 16 --seqs 8192 --dtype bfloat16 $mask
+    for spread in 4 16; do
+      bench_rungs "$last" "$json" "${shape[@]}" --batch 16 --seqs 8192 --spread $spread $mask
+    done
   done
+  bench_rungs "$half and r['windowed']" "$json" "${shape[@]}" --batch 16 --seqs 8192 --causal \
+    --window-left 1023
+  bench_rungs "$late and r['packed']" "$json" "${shape[@]}" --batch 1 --seqs 16384
+  bench_rungs "$late and r['packed']" "$json" "${shape[@]}" --query-lengths $alike
   bench_rungs "$half" "$json" "${shape[@]}" --heads 64 --kv-heads 8 --batch 1 --seqs 8192 --causal
-  bench_rungs "$half" "$json" "${shape[@]}" --heads 32 --kv-heads 4 --batch 1 --seqs 16384 --causal
+  bench_rungs "$late" "$json" "${shape[@]}" --heads 32 --kv-heads 4 --batch 1 --seqs 16384 --causal
   shape+=(--heads 32 --kv-heads 8 --causal)
-  bench_rungs "$half" "$json" "${shape[@]}" --batch 2 --seqs 4096
-  bench_rungs "$half and r['packed']" "$json" "${shape[@]}" --batch 16 --seqs 2000 \
+  bench_rungs "$late" "$json" "${shape[@]}" --batch 2 --seqs 4096
+  bench_rungs "$late and r['packed']" "$json" "${shape[@]}" --batch 16 --seqs 2000 \
     --query-lengths random --dtype bfloat16
 }
 
