@@ -332,24 +332,24 @@ measure_backward() {
   local half="$gradients and r['dtype'] == 'float16'" late last
   late="$half and r['id'] >= '69'"
   last="r['id'] == '$(rungs_where "$half" | sed 's/.* //')'"
-  local shape=(--heads 16 --no-ablations --peers "$ATTENTION_PEERS")
+  local shape=(--no-ablations --peers "$ATTENTION_PEERS") square=(--batch 16 --heads 16)
   local alike=950,1020,985,1050,960,1040,1000,975,1030,955,1010,990,1045,965,1025,980
-  bench_rungs "$gradients and r['dtype'] == 'float32'" "$json" --batch 1 --heads 16 --dim 64 \
-    --seqs 8192 --no-ablations
+  bench_rungs "$gradients and r['dtype'] == 'float32'" "$json" "${shape[@]}" --batch 1 --heads 16 \
+    --dim 64 --seqs 8192
   for mask in "" --causal; do
-    bench_rungs "$half" "$json" "${shape[@]}" --batch 16 --seqs 1024,8192 $mask
-    bench_rungs "$half" "$json" "${shape[@]}" --batch 16 --seqs 8192 --dim 64 $mask
-    bench_rungs "$late" "$json" "${shape[@]}" --batch 16 --seqs 2048 $mask
-    bench_rungs "$late" "$json" "${shape[@]}" --batch 4 --seqs 16384 $mask
-    bench_rungs "$last" "$json" "${shape[@]}" --batch 16 --seqs 8192 --dtype bfloat16 $mask
+    bench_rungs "$half" "$json" "${shape[@]}" "${square[@]}" --seqs 1024,8192 $mask
+    bench_rungs "$half" "$json" "${shape[@]}" "${square[@]}" --seqs 8192 --dim 64 $mask
+    bench_rungs "$late" "$json" "${shape[@]}" "${square[@]}" --seqs 2048 $mask
+    bench_rungs "$late" "$json" "${shape[@]}" --batch 4 --heads 16 --seqs 16384 $mask
+    bench_rungs "$last" "$json" "${shape[@]}" "${square[@]}" --seqs 8192 --dtype bfloat16 $mask
     for spread in 4 16; do
-      bench_rungs "$last" "$json" "${shape[@]}" --batch 16 --seqs 8192 --spread $spread $mask
+      bench_rungs "$last" "$json" "${shape[@]}" "${square[@]}" --seqs 8192 --spread $spread $mask
     done
   done
-  bench_rungs "$half and r['windowed']" "$json" "${shape[@]}" --batch 16 --seqs 8192 --causal \
+  bench_rungs "$half and r['windowed']" "$json" "${shape[@]}" "${square[@]}" --seqs 8192 --causal \
     --window-left 1023
-  bench_rungs "$late and r['packed']" "$json" "${shape[@]}" --batch 1 --seqs 16384
-  bench_rungs "$late and r['packed']" "$json" "${shape[@]}" --query-lengths $alike
+  bench_rungs "$late and r['packed']" "$json" "${shape[@]}" --batch 1 --heads 16 --seqs 16384
+  bench_rungs "$late and r['packed']" "$json" "${shape[@]}" --heads 16 --query-lengths $alike
   bench_rungs "$half" "$json" "${shape[@]}" --heads 64 --kv-heads 8 --batch 1 --seqs 8192 --causal
   bench_rungs "$late" "$json" "${shape[@]}" --heads 32 --kv-heads 4 --batch 1 --seqs 16384 --causal
   shape+=(--heads 32 --kv-heads 8 --causal)
@@ -363,7 +363,7 @@ measure_backward() {
 measure_spread() {
   local json last rungs spread
   json="$(file_of "$1" spread)"
-  local shape=(--seqs 8192 --no-ablations --peers "fa2,cudnn,fa3")
+  local shape=(--seqs 8192 --no-ablations --peers "$ATTENTION_PEERS")
   last="$(rungs_where "$SQUARE and r['family'] == 'hopper'" | sed 's/.* //')"
   rungs="r['id'] in ('27', '28', '$last')"
   for spread in 1 2 4 8 16; do
