@@ -17,6 +17,7 @@
 #include "harness/device/make_device.h"
 #include "harness/environment/nvml.h"
 #include "harness/environment/occupancy.h"
+#include "harness/measure/inputs_for.h"
 #include "harness/tests/bench/gpu_test_kernels.h"
 #include "harness/tests/catch.h"
 #include "harness/tests/device/replay.h"
@@ -281,22 +282,25 @@ class GpuMemory {
 };
 
 /// A stream of launches of one problem, each followed by a comparison with the output of a launch
-/// that had the GPU for itself.
+/// that had the GPU for itself; of gradients with that of K, as dQ has no order of its sums.
 class LaunchStream {
  public:
   LaunchStream(const Rung& rung, const Problem& problem)
-      : words_(problem.q_elements() * static_cast<std::int64_t>(size_of(problem.dtype)) / 4),
+      : compared_(problem.backward ? Tensor::d_k : Tensor::o),
+        words_((problem.backward ? problem.kv_elements() : problem.q_elements()) *
+               static_cast<std::int64_t>(size_of(problem.dtype)) / 4),
         expected_(static_cast<std::size_t>(words_) * 4),
         differences_(sizeof(unsigned long long)) {
-    device_.load(problem, make_inputs(problem, Distribution::normal, 1));
+    const Inputs inputs = inputs_for(device_, problem, Distribution::normal, 1);
+    device_.load(problem, inputs);
     plan_ = std::get<LaunchPlan>(make_plan(rung, problem, device_.description()));
     device_.launch(plan_);
     device_.synchronize();
-    check_cuda(cudaMemcpy(expected_.data(), device_.address(Tensor::o),
+    check_cuda(cudaMemcpy(expected_.data(), device_.address(compared_),
                           static_cast<std::size_t>(words_) * 4, cudaMemcpyDeviceToDevice),
                "keeping the expected output");
     compare_ = single_block(test::kCompare,
-                            {Tensor::o, expected_.argument(), words_, differences_.argument()});
+                            {compared_, expected_.argument(), words_, differences_.argument()});
     compare_.block = 256;
     compare_.grid.x = 16;
   }
@@ -327,6 +331,7 @@ class LaunchStream {
   void compare() { device_.launch({{compare_}}); }
 
   GpuDevice device_;
+  Tensor compared_;
   std::int64_t words_;
   GpuMemory expected_, differences_;
   LaunchPlan plan_;
