@@ -297,6 +297,7 @@ TYPES = {"int": (int,), "bool": (bool,), "str": (str,), "float": (int, float)}
 DISTRIBUTIONS = ("uniform", "large", "needle", "rising", "spike", "low", "high")  # besides normal
 MAIN_PROBLEM = "16,16,8192,128"
 SINGLE = "1,16,8192,64,float32"
+SHARED_PROBLEM = "1,64/8,8192,128,causal"  # and gradients by this, too
 MAIN_PROBLEMS = {"float16": MAIN_PROBLEM, "float32": SINGLE}  # what a rung is judged by
 FEW_QUERIES = 16  # new ones, against a cache
 BACKWARD = "backward"  # the family of gradients

@@ -2,15 +2,15 @@
 """Whether a rung is faster than its parent, slower or flat, and whether it is a branch.
 
 The rule. A rung is compared with its parent on its own problems: the main one of its dtype and, if it
-takes the causal mask, the same with the mask; a rung that takes views in bfloat16 too; a rung against a
-cache on a batch of 16 and a single sequence of 8192 keys, and on a batch of 64 with random lengths. A
-problem that was not timed of both is left out. The quotient of a problem is the parent's time over the
-rung's time in the same run, with the faster of two parents: at the parent's own tile, and at the rung's
-tile where that was timed. A parent that does not take the mask has its time without it. The change in a
-run is the geometric mean of its quotients, and over the runs it has a 95 % interval (interval.py). A
-rung is faster when all of the interval is above 1, slower when all of it is below, else flat. A single
-run has no interval: not measured. A rung is a branch when no other is built on it while its family has
-later ones.
+takes the causal mask, the same with the mask; a rung that takes views in bfloat16 too; gradients also
+with 64 heads that share 8; a rung against a cache on a batch of 16 and a single sequence of 8192 keys,
+and on a batch of 64 with random lengths. A problem that was not timed of both is left out. The quotient
+of a problem is the parent's time over the rung's time in the same run, with the faster of two parents:
+at the parent's own tile, and at the rung's tile where that was timed. A parent that does not take the
+mask has its time without it. The change in a run is the geometric mean of its quotients, and over the
+runs it has a 95 % interval (interval.py). A rung is faster when all of the interval is above 1, slower
+when all of it is below, else flat. A single run has no interval: not measured. A rung is a branch when
+no other is built on it while its family has later ones.
 """
 
 from __future__ import annotations
@@ -20,10 +20,12 @@ from dataclasses import dataclass, replace
 
 import ladder
 from ladder import (
+    BACKWARD,
     DECODE,
     DECODE_LENGTHS,
     DECODE_PROBLEMS,
     MAIN_PROBLEMS,
+    SHARED_PROBLEM,
     Catalogue,
     Interval,
     Problem,
@@ -103,7 +105,9 @@ def problems_of(rung: Rung, results: Results) -> list[Problem]:
     main = Problem.parse(MAIN_PROBLEMS[rung.dtype])
     mains = [main, replace(main, dtype="bfloat16")] if rung.takes("strided") else [main]
     masks = (False, True) if rung.takes("causal") else (False,)
-    return [replace(each, causal=causal) for each in mains for causal in masks]
+    problems = [replace(each, causal=causal) for each in mains for causal in masks]
+    shared = [Problem.parse(SHARED_PROBLEM)] if rung.family == BACKWARD else []
+    return problems + shared
 
 
 def rows_of(parent: Rung, results: Results, problem: Problem, tile: str) -> Iterator[Row]:

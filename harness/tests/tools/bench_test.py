@@ -21,6 +21,7 @@ from pages import prose
 from pages.numbers import RowKey
 from pages.site import parse_problem
 
+import ladder
 from ladder import Problem
 
 TABLE = re.compile(r"<!-- table:(ladder|memory) (\S+) (\S+)")
@@ -171,6 +172,31 @@ class BenchTest(support.FolderTest):
         self.assertTrue(quoted)
         for tile, problem in quoted:
             self.assertIn(problem, tiles if tile else measured)
+
+    def test_what_the_chapters_quote_of_gradients_is_measured(self) -> None:
+        listing = json.loads(ladder.run_fa("list", "--json"))["rungs"]
+        code, calls, err = self.bench("--sets", "backward", listing=listing)
+        self.assertEqual(code, 0, err)
+        measured = set()
+        for call in calls:
+            words = {name: self.option(call, name) for name in call if name.startswith("--")}
+            self.assertEqual(len(words), sum(word.startswith("--") for word in call), call)
+            lengths = words.get("--query-lengths", "")
+            each = lengths.split(",") if lengths not in ("", "random") else []
+            for seq in words.get("--seqs", max(each, key=int, default="")).split(","):
+                for id in (*self.rungs(call), *words["--peers"].split(",")):
+                    shape = (words.get("--batch") or str(len(each)), words["--heads"], seq)
+                    kind = (words.get("--dim", "128"), "--causal" in call, bool(lengths))
+                    rest = (words.get("--kv-heads", "0"), words.get("--window-left", "-1"))
+                    measured.add((id, *shape, *kind, *rest, float(words.get("--spread", 1))))
+        quoted = set()
+        for file, id, each in self.quoted():
+            if file == "h200/backward":
+                shape = (str(each.batch), str(each.heads), str(each.seq_q), str(each.head_dim))
+                kind = (each.causal, bool(each.lengths), str(each.kv_heads), str(each.window_left))
+                quoted.add((id, *shape, *kind, each.spread))
+        self.assertGreater(len(quoted), 40)
+        self.assertEqual(quoted - measured, set())
 
     def quoted(self) -> Iterator[tuple[str, str, Problem]]:
         """(file, rung or peer, problem) of every measured number in the pages."""

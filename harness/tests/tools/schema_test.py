@@ -244,19 +244,17 @@ class CommittedTest(unittest.TestCase):
         # As the notes of each card say.
         fewer, of_one_card = (
             (
+                "backward",
                 "cold",
                 "decode",
                 "fp32",
-                "gradients",
-                "gradients_more",
                 "model",
                 "packed",
                 "ragged",
                 "spread",
             ),
             (
-                "backward",
-                "gradients_spread",
+                "h100/backward",
                 "h100/gradients",
                 "h100/gradients_more",
             ),
