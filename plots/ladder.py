@@ -638,6 +638,10 @@ def rate(row: Row) -> float:
     return row.tflops
 
 
+def time_of(row: Row) -> float:
+    return row.ms
+
+
 def level(results: Results, row: Row, metric: Metric = rate) -> Interval | None:
     """Of a row's own number, in the runs that have it."""
     runs = [run for run in results.runs if row.key in run.by_key]
@@ -752,6 +756,7 @@ PEER_NAMES = {"fa2": "FlashAttention-2", "fa3": "FlashAttention-3", "cudnn": "cu
 PEER_NAMES |= {"flashinfer": "FlashInfer"}
 PEER_NAMES |= {"triton": "Triton", "cublas": "cuBLAS matmul", "copy": "copy"}
 PEER_NAMES |= {"torch_standard": "PyTorch standard", "torch_efficient": "PyTorch efficient"}
+SHORT_NAMES = {"fa2": "FA2", "fa3": "FA3", "cublas": "cuBLAS", "torch_efficient": "PyTorch"}
 
 
 def percent(factor: float, change: Interval | None = None) -> str:

@@ -15,7 +15,6 @@ from typing import Any
 
 from ladder import (
     SCHEMA,
-    Catalogue,
     LadderError,
     Results,
     Row,
@@ -124,15 +123,3 @@ def share_of(limits: Limits | None, family: str, row: Row | None) -> float | Non
     if limit is None or row is None:
         return None
     return row.tflops / limit.like(row)
-
-
-def above_the_roof(limits: Limits, results: Results, catalogue: Catalogue) -> list[str]:
-    """Rows that are faster than the limit of their family: one of the two is measured wrongly."""
-    found = []
-    for row in results.timed():
-        rung = catalogue.find(row.id) if row.kind == "rung" else None
-        share = share_of(limits, rung.family, row) if rung else None
-        if share and share > 1:
-            text = f"{100 * share:.0f} % of its limit"
-            found.append(f"{row.id} {row.variant} at {row.problem.label}: {text}")
-    return found

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 import style
 from colours import INK, LINE, OUTSTANDING, light
-from ladder import PEER_NAMES, Results, Row, Rung
+from ladder import PEER_NAMES, SHORT_NAMES, Results, Row, Rung
 from matplotlib.axes import Axes
-from progression import SHORT_NAMES
 from style import Form, Room
 
 PEER_DASHES = {"fa2": (5, 2), "cudnn": (2, 2), "triton": (1, 2), "fa3": (7, 2, 1, 2)}

@@ -13,6 +13,7 @@ import style
 from ladder import (
     FEW_QUERIES,
     PEER_NAMES,
+    SHORT_NAMES,
     Catalogue,
     Problem,
     Results,
@@ -34,7 +35,6 @@ ROW = 0.335  # inches
 KEY = "{} with {}. Dashed outline: the parent at this rung's tile."
 KEY += " Pale: flat or slower, kept for its lesson."
 MEMORY = "memory_read"  # of fa limits: what bounds decode
-SHORT_NAMES = {"fa2": "FA2", "fa3": "FA3", "cublas": "cuBLAS", "torch_efficient": "PyTorch"}
 LABEL = 40  # pixels that a number on a bar takes
 LETTERS = 7.4  # pixels of a letter of a name
 

@@ -12,11 +12,10 @@ import lines
 import status
 import style
 from intensity import Ceilings
-from ladder import PEER_NAMES, Catalogue, LadderError, Problem, Results, Row, Rung
+from ladder import PEER_NAMES, SHORT_NAMES, Catalogue, LadderError, Problem, Results, Row, Rung
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullLocator
-from progression import SHORT_NAMES
 from style import WIDE, Form, Room
 
 HEIGHT = 4.6  # inches of the plot

@@ -7,6 +7,7 @@ import lines
 import style
 from ladder import (
     PEER_NAMES,
+    SHORT_NAMES,
     Catalogue,
     LadderError,
     Problem,
@@ -18,7 +19,6 @@ from ladder import (
 )
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from progression import SHORT_NAMES
 from style import WIDE, Form
 
 

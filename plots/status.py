@@ -32,6 +32,7 @@ from ladder import (
     Results,
     Row,
     Rung,
+    time_of,
 )
 
 FASTER, FLAT, SLOWER = "faster", "flat", "slower"
@@ -117,7 +118,3 @@ def rows_of(parent: Rung, results: Results, problem: Problem, tile: str) -> Iter
         problem = replace(problem, causal=False)
     rows = results.rung(parent.id, problem), results.ablation(parent.id, problem, tile)
     return filter(None, rows)
-
-
-def time_of(row: Row) -> float:
-    return row.ms

@@ -142,15 +142,16 @@ fresh_if_moved() {
   fi
 }
 
-# configure_and_build [TARGET...]: the release preset, into FA_BUILD_DIR; FA_CMAKE_FLAGS adds cache
-# entries. Without a target everything is built. Several sources make one object (unity builds): a
-# build from nothing takes two thirds of the time.
+# configure_and_build [TARGET...]: the release preset, into FA_BUILD_DIR. Without a target everything
+# is built. Several sources make one object (unity builds): a build from nothing takes two thirds of
+# the time.
 configure_and_build() {
-  local flags=()
+  local fresh
   require_writable "$BUILD_DIR" FA_BUILD_DIR
-  read -r -a flags <<<"$(fresh_if_moved "$ROOT" "$BUILD_DIR") -DCMAKE_UNITY_BUILD=ON ${FA_CMAKE_FLAGS:-}"
+  fresh="$(fresh_if_moved "$ROOT" "$BUILD_DIR")"
   step "build ($BUILD_DIR)"
-  run_group cmake -S "$ROOT" --preset release -B "$BUILD_DIR" ${flags[@]+"${flags[@]}"} >&2 ||
+  run_group cmake -S "$ROOT" --preset release -B "$BUILD_DIR" ${fresh:+"$fresh"} \
+    -DCMAKE_UNITY_BUILD=ON >&2 ||
     die "cmake could not configure; the messages above say why" 3
   run_group cmake --build "$BUILD_DIR" -j "$(jobs_count)" ${1:+--target "$@"} >&2 ||
     die "the build failed; see above" 1

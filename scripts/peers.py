@@ -376,7 +376,6 @@ def triton_peer(torch: Any) -> Peer:
 
     def check(problem: PeerProblem) -> None:
         require_float16(problem)
-        require_square_causal(problem)
         require_all_heads(problem)
         if problem.seq_q != problem.seq_kv:
             raise Unsupported("the tutorial kernel takes seq_q == seq_kv only")

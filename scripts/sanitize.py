@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Runs compute-sanitizer's four tools on every rung at a small shape and writes a summary.
 
-  scripts/sanitize.py --out plots/results/h200/sanitize.json     also writes sanitize.md beside it
+  scripts/sanitize.py --out plots/results/h200/sanitize.json
 
 Exit 1 when any tool reports an error. Called by scripts/sanitize.sh, which builds first.
 """
@@ -17,7 +17,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -192,40 +192,6 @@ def document(findings: list[Finding], sanitizer: str, build: Path) -> dict[str, 
     }
 
 
-def markdown(summary: dict[str, Any], findings: list[Finding]) -> str:
-    """A table: one line a kernel, one column a tool."""
-    cells: dict[Target, dict[str, str]] = {}
-    for finding in findings:
-        text = "failed" if finding.errors is None else str(finding.errors)
-        target = Target(*(getattr(finding, field.name) for field in fields(Target)))
-        cells.setdefault(target, {})[finding.tool] = text
-    tools = [tool for tool in TOOLS if any(tool in line for line in cells.values())]
-    problem, device = summary["problem"], summary["device"]
-    lines = [
-        f"compute-sanitizer {summary['sanitizer']} on {device['name']}, driver {device['driver']}; "
-        f"commit {summary['generator']['git_sha'][:9]}; B={problem['batch']} H={problem['heads']}. "
-        "Errors reported:",
-        "",
-        "| rung | D | tile | N | | " + " | ".join(tools) + " |",
-        "| --- | --- | --- | --: | --- |" + " --: |" * len(tools),
-    ]
-    for target, by_tool in cells.items():
-        columns = " | ".join(by_tool.get(tool, "") for tool in tools)
-        cache = [f"queries {target.queries}"] * (target.queries > 0) + ["lengths"] * target.lengths
-        cache += [f"pages of {target.page}"] * (target.page > 0)
-        options = ", ".join(["causal"] * target.causal + ["LSE"] * target.lse + cache)
-        lines.append(
-            f"| {target.rung} | {target.head_dim} | {target.tile} | {target.seq} | {options} | "
-            f"{columns} |"
-        )
-    return "\n".join(lines) + "\n"
-
-
-def save(path: Path, summary: dict[str, Any], findings: list[Finding]) -> None:
-    write_atomically(path, document_text(summary))
-    write_atomically(path.with_suffix(".md"), markdown(summary, findings))
-
-
 # --- command line ---------------------------------------------------------------------------------
 
 
@@ -258,9 +224,7 @@ def parse_tools(text: str) -> list[str]:
 
 def parse_arguments(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument(
-        "--out", type=Path, required=True, help="summary: JSON, and Markdown beside"
-    )
+    parser.add_argument("--out", type=Path, required=True, help="summary: a JSON file")
     parser.add_argument("--rungs", default="", help="ids, comma-separated (default: all that this GPU runs)")
     parser.add_argument("--dims", type=parse_list, default=[64, 128], help="default 64,128")
     parser.add_argument("--seq", type=int, default=256, help="queries and keys; 5 fewer for ragged rungs (default 256)")
@@ -289,8 +253,7 @@ def main(argv: list[str] | None = None) -> int:
     arguments = parse_arguments(argv)
     findings = []
     try:
-        for path in (arguments.out, arguments.out.with_suffix(".md")):
-            require_writable(path)
+        require_writable(arguments.out)
         fa, sanitizer = ladder.find_fa(), find_sanitizer()
         runs = [(t, tool) for t in select(Catalogue.load(None), arguments) for tool in arguments.tools]
         with ThreadPoolExecutor(arguments.jobs) as pool:
@@ -299,8 +262,7 @@ def main(argv: list[str] | None = None) -> int:
                 verdict = "failed" if finding.errors is None else f"{finding.errors} errors"
                 print(f"{finding.tool:10} {finding.rung} D={finding.head_dim} {finding.tile}: "
                       f"{verdict} {finding.reason}".rstrip(), flush=True)  # fmt: skip
-        summary = document(findings, sanitizer, fa.parent)
-        save(arguments.out, summary, findings)
+        write_atomically(arguments.out, document_text(document(findings, sanitizer, fa.parent)))
     except (LadderError, OSError) as error:
         print(f"sanitize.py: error: {error}", file=sys.stderr)
         return 3 if isinstance(error, OSError) else error.code

@@ -14,7 +14,6 @@ the CUDA toolkit, but no GPU. The counts depend on the compiler, whose version i
 from __future__ import annotations
 
 import argparse
-import os
 import re
 import shutil
 import subprocess
@@ -27,7 +26,7 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(REPOSITORY / "plots"))
 
-from ladder import LadderError  # noqa: E402
+from ladder import LadderError, find_fa  # noqa: E402
 from ptxas_report import document_text, require_writable, write_atomically  # noqa: E402
 from sanitize import source_state  # noqa: E402
 
@@ -174,25 +173,22 @@ def nvcc_version() -> str:
     return found[1] if found else "unknown"
 
 
-def build_folder() -> Path:
-    return Path(os.environ.get("FA_BUILD_DIR") or REPOSITORY / "build")
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--binary", type=Path, default=build_folder() / "fa")
+    parser.add_argument("--binary", type=Path, help="default: the built fa")
     parser.add_argument("--arch", default="sm_90a")
     options = parser.parse_args()
     require_writable(options.out)
-    sha, dirty = source_state(options.binary.resolve().parent)
+    binary = options.binary or find_fa()
+    sha, dirty = source_state(binary.resolve().parent)
     document = {
         "schema": 1,
         "kind": "sass",
         "generator": {"git_sha": sha, "git_dirty": dirty},
         "nvcc": nvcc_version(),
         "arch": options.arch,
-        "entries": count(options.binary, options.arch),
+        "entries": count(binary, options.arch),
     }
     write_atomically(options.out, document_text(document))
     return 0

@@ -21,9 +21,6 @@ void add_measure_options(CLI::App& app, BenchOptions& options) {
       "Fewer spaced launches in a visit, as for a set of several runs");
   app.add_flag("--backwards", policy.backwards,
                "Visit the last kernel first, as in every second run of a set");
-  add_choice<L2Policy>(app, "--l2", policy.l2,
-                       {{"flush", L2Policy::flush}, {"warm", L2Policy::warm}},
-                       "L2 before spaced launches (default flush)");
   add_file(app, "--json", options.json, "Result file; rows of a problem that it has are kept");
   app.add_flag("--overwrite", options.overwrite, "Start the --json file afresh");
   add_file(app, "--verified", options.verified,
@@ -80,10 +77,6 @@ Exit measure_on_gpu(const BenchOptions& options, const RowPrinter& print_rows) {
   if (outcome.incorrect > 0) return Exit::wrong;
   if (outcome.failed > 0) return Exit::environment;
   return outcome.ok > 0 ? Exit::ok : Exit::usage;
-}
-
-std::string fixed(double value, int digits) {
-  return fmt::format("{:.{}f}", value, digits);
 }
 
 std::string status_cell(Status status, const std::string& reason) {

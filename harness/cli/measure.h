@@ -2,6 +2,8 @@
 // What `fa bench` and `fa tune` share: the options of a measurement, and running it.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <functional>
 #include <optional>
@@ -13,11 +15,8 @@
 
 namespace fa::cli {
 
-/// --rounds, --l2, --json and --overwrite.
+/// --rounds, --json, --overwrite and others.
 void add_measure_options(CLI::App& app, BenchOptions& options);
-
-/// 1.50: so many digits behind the point.
-std::string fixed(double value, int digits);
 
 /// Problems that no rung takes are a mistake on the command line, not rows of a result.
 void require_some_support(const BenchOptions& options);
@@ -28,10 +27,10 @@ using RowPrinter = std::function<void(const Problem& problem, const std::vector<
 /// Measures on the GPU, with notes and progress on stderr. Throws DeviceError where there is none.
 Exit measure_on_gpu(const BenchOptions& options, const RowPrinter& print_rows);
 
-/// A number in a cell, "-" for nothing.
+/// A number in a cell, with so many digits behind the point; "-" for nothing.
 template <typename Number>
 std::string number_cell(const std::optional<Number>& value, int digits) {
-  return value ? fixed(static_cast<double>(*value), digits) : "-";
+  return value ? fmt::format("{:.{}f}", static_cast<double>(*value), digits) : "-";
 }
 
 /// Status and reason in colour: the last cell.

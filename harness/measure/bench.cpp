@@ -342,9 +342,8 @@ BenchOutcome run_bench(GpuDevice& device, const BenchOptions& options, const Ben
   if (!nvml) note("NVML is not available: clocks and power are not recorded");
 
   std::optional<ResultsFile> file, verified;
-  FileIdentity identity{generator_json(source, options.argv), device_json(device, nvml.get()),
-                        policy_json(options.policy, options.seed, device, nvml.get())};
-  identity.policy["l2_back_to_back"] = "copies of K and V in turn, so that none is found";
+  const FileIdentity identity{generator_json(source, options.argv), device_json(device, nvml.get()),
+                              policy_json(options.policy, options.seed, device, nvml.get(), true)};
   if (!options.verified.empty()) verified.emplace(options.verified, identity, false);
   if (!options.json.empty()) {
     file.emplace(options.json, identity, options.overwrite);

@@ -38,7 +38,7 @@ Json device_json(const Device& device, const Nvml* nvml) {
 }
 
 Json policy_json(const std::optional<TimingPolicy>& timing, std::uint64_t seed,
-                 const Device& device, const Nvml* nvml) {
+                 const Device& device, const Nvml* nvml, bool cold) {
   if (!timing) return {{"seed", seed}, {"flops", kFlops}};
   const TimingPolicy& policy = *timing;
   const bool flush = policy.l2 == L2Policy::flush;
@@ -52,7 +52,8 @@ Json policy_json(const std::optional<TimingPolicy>& timing, std::uint64_t seed,
           {"back_to_back_min", policy.back_to_back_min},
           {"l2", to_string(policy.l2)},
           {"l2_flush_bytes", flush ? Json(flush_bytes(device.facts().l2.value_or(0))) : Json()},
-          {"l2_back_to_back", "as the launch before left it"},
+          {"l2_back_to_back", cold ? "copies of K and V in turn, so that none is found"
+                                   : "as the launch before left it"},
           {"timer", "CUDA event pairs around launches queued behind a hold on the stream"},
           {"clock", "NVML, mean over the back-to-back windows"},
           {"power", nvml ? Json(fmt::format("NVML, {}", nvml->power_kind())) : Json()},

@@ -24,7 +24,8 @@ Json generator_json(const SourceState& source, const std::vector<std::string>& a
 Json device_json(const Device& device, const Nvml* nvml);
 
 /// policy{...} of a result file; without a timing policy that of counts: nothing is timed.
+/// cold: launches without gaps take copies of K and V (GpuDevice::make_cache_copies).
 Json policy_json(const std::optional<TimingPolicy>& timing, std::uint64_t seed,
-                 const Device& device, const Nvml* nvml);
+                 const Device& device, const Nvml* nvml, bool cold = false);
 
 }  // namespace fa

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "harness/measure/measured.h"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
-#include <array>
-#include <chrono>
 #include <cmath>
 #include <ctime>
 #include <utility>
@@ -50,12 +49,7 @@ std::optional<double> finite(double value) {
 }  // namespace
 
 std::string utc_now() {
-  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
-  std::tm parts{};
-  gmtime_r(&now, &parts);
-  std::array<char, 32> text{};
-  const std::size_t length = std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return {text.data(), length};
+  return fmt::format("{:%FT%TZ}", fmt::gmtime(std::time(nullptr)));
 }
 
 Row empty_row(const Item& item, const std::string& run) {

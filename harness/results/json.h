@@ -43,7 +43,7 @@ Json rounded(double value);
 
 /// The keys of `whole`, at any depth, that `known` has not; null where it has all of them.
 Json unknown_of(const Json& whole, const Json& known);
-/// Adds to `known` what unknown_of() found beside it.
+/// Adds to `known` what it lacks and `unknown` has, at any depth.
 void add_unknown(Json& known, const Json& unknown);
 
 }  // namespace fa

@@ -35,13 +35,6 @@ std::string difference(const Json& there, const Json& here, std::span<const char
 constexpr std::array kGeneratorKeys{"version", "git_sha", "git_dirty", "nvcc", "flags"};
 constexpr std::array kDeviceKeys{"kind", "name", "sm", "memory", "driver", "power_limit"};
 
-/// Adds what an object lacks and another has.
-void keep_unknown(Json& object, const Json& other) {
-  for (const auto& [key, value] : other.items()) {
-    if (!object.contains(key)) object[key] = value;
-  }
-}
-
 /// A result file of this schema; anything else is refused.
 ResultsDocument to_results(const fs::path& path, Json document) {
   if (!document.is_object() || !document.contains("schema") || !document.contains("rows") ||
@@ -144,10 +137,7 @@ void ResultsFile::put(std::span<const Row> rows) {
     }
   }
   Json document = results_document(identity_, rows_);
-  for (const auto& [key, part] : there_.items()) {
-    if (document.contains(key) && part.is_object()) keep_unknown(document[key], part);
-  }
-  keep_unknown(document, there_);
+  add_unknown(document, there_);
   io::write_file(path_, document_text(document));
   afresh_ = false;
 }

@@ -13,15 +13,16 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+from ladder import run_fa  # noqa: E402
+
 FACTS = HERE / "decode.json"
-REPOSITORY = HERE.parent.parent
 PLANNED = ("41", "42", "43", "45", "46", "47", "48", "49", "50", "51")
 LONG = ("--batch", "1", "--heads", "32", "--kv-heads", "8", "--seq", "1", "--seq-kv", "8192")
 COUNTED = ("40", "41")
@@ -29,11 +30,7 @@ SHORT = ("--batch", "1", "--heads", "8", "--kv-heads", "2", "--seq", "1", "--seq
 
 
 def fa(*words: str) -> dict[str, Any]:
-    program = Path(os.environ.get("FA_BUILD_DIR") or REPOSITORY / "build") / "fa"
-    done = subprocess.run(
-        [str(program), *words, "--dim", "128", "--json"], check=True, capture_output=True, text=True
-    )
-    return dict(json.loads(done.stdout))
+    return dict(json.loads(run_fa(*words, "--dim", "128", "--json")))
 
 
 def launches(plan: dict[str, Any]) -> list[dict[str, Any]]:

@@ -6,18 +6,17 @@ from __future__ import annotations
 from pathlib import Path
 
 import ladder
-from ladder import DECODE, DECODE_PROBLEMS, PEER_NAMES, Problem, Results, Row, Rung
+from ladder import DECODE, DECODE_PROBLEMS, PEER_NAMES, SHORT_NAMES, Problem, Results, Rung, time_of
 
 from pages.results import NOTHING, markdown_table, rung_link, source_line
 from pages.site import NotMeasured, Site, digits
 
-PEERS = ("fa2", "cudnn", "fa3", "flashinfer")
-SHORT_NAMES = {"fa2": "FA2", "fa3": "FA3"}
+DECODE_PEERS = ("fa2", "cudnn", "fa3", "flashinfer")
 
 
 def tried_peers(results: Results) -> list[str]:
     """Files that were measured before a peer was there have nothing of it."""
-    return [id for id in PEERS if id in results.peers()]
+    return [id for id in DECODE_PEERS if id in results.peers()]
 
 
 def caches_table(site: Site, page: Path, name: str) -> str:
@@ -39,7 +38,7 @@ def caches_table(site: Site, page: Path, name: str) -> str:
         cells: list[str] = []
         for problem in problems:
             row = results.peer(peer, problem)
-            cells += [digits(1e3 * milliseconds(row)), text(row.gbs), ""] if row else [NOTHING] * 3
+            cells += [digits(1e3 * row.ms), text(row.gbs), ""] if row else [NOTHING] * 3
         lines.append([SHORT_NAMES.get(peer, PEER_NAMES[peer]), *cells])
     return markdown_table(heads, lines) + source_line(results, None)
 
@@ -55,15 +54,11 @@ def caches_cells(site: Site, results: Results, rung: Rung, problems: list[Proble
             continue
         change = NOTHING
         if parent and before:
-            interval = ladder.ratio(results, before, row, milliseconds)
-            quotient = interval.mean if interval else milliseconds(before) / milliseconds(row)
+            interval = ladder.ratio(results, before, row, time_of)
+            quotient = interval.mean if interval else before.ms / row.ms
             change = f"{ladder.percent(quotient, interval)} against {parent.id}"
-        cells += [digits(1e3 * milliseconds(row)), text(row.gbs), change]
+        cells += [digits(1e3 * row.ms), text(row.gbs), change]
     return cells
-
-
-def milliseconds(row: Row) -> float:
-    return row.ms
 
 
 def text(value: float | None) -> str:

@@ -42,7 +42,7 @@ def results_for(problem: Problem) -> str:
     """The file that has the problem, where a key names none."""
     if problem.backward:
         return BACKWARD_RESULTS
-    if problem.seq_q <= 16:
+    if problem.seq_q <= ladder.FEW_QUERIES:
         return DECODE_RESULTS
     return MODEL_RESULTS if problem.of_a_model else RESULTS_OF[problem.dtype]
 
@@ -139,12 +139,10 @@ FIELDS: dict[str, tuple[Callable[[Row], float | None], Callable[[float], str]]] 
     "tflops_spaced": (number_in("tflops"), digits),
     "tflops_back_to_back": (number_in("tflops_back_to_back"), digits),
     "gbs": (lambda row: row.gbs, digits),
-    "gbs_back_to_back": (lambda row: row.gbs_back_to_back, digits),
     "ms": (lambda row: row.ms if row.is_timed else None, digits),
     "us": (lambda row: 1e3 * row.ms if row.is_timed else None, digits),
     "us_back_to_back": (lambda row: scaled(number_in("time_ms", "back_to_back")(row), 1e3), digits),
     "clock_mhz": (number_in("clock_mhz"), "{:.0f}".format),
-    "power_w": (number_in("power_w"), "{:.0f}".format),
     "registers": (number_in("resources", "registers"), "{:.0f}".format),
     "spill_bytes": (number_in("resources", "spill_bytes"), "{:.0f}".format),
     "blocks_per_sm": (number_in("resources", "blocks_per_sm"), "{:.0f}".format),

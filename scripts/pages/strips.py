@@ -11,10 +11,10 @@ import limits
 from ladder import DECODE, DECODE_PROBLEMS, MAIN_PROBLEMS, Problem, Results, Row, Rung
 
 from book.strip import predictions
+from pages.decode import DECODE_PEERS
 from pages.site import ANY_LENGTHS, Site, digits, parse_problem, results_of, with_lengths
 
 FILE = "docs/assets/strips.json"
-DECODE_PEERS = ("fa2", "cudnn", "fa3", "flashinfer")
 RUNG_PEERS = {"float16": ("fa2", "fa3", "cudnn"), "float32": ("torch_efficient", "torch_standard")}
 
 Json = dict[str, Any]
@@ -32,7 +32,7 @@ def change_of(results: Results, before: Row | None, row: Row) -> str:
     """In the rate, against the parent; empty where that has no such row."""
     if before is None:
         return ""
-    interval = ladder.ratio(results, before, row, lambda each: each.ms)
+    interval = ladder.ratio(results, before, row, ladder.time_of)
     return ladder.percent(interval.mean if interval else before.ms / row.ms, interval)
 
 

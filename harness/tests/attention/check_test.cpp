@@ -7,8 +7,8 @@
 #include <stdexcept>
 
 #include "harness/attention/mutants.h"
-#include "harness/tests/attention/helpers.h"
 #include "harness/tests/catch.h"
+#include "harness/tests/helpers.h"
 
 using namespace fa;
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "harness/attention/reference.h"
-#include "harness/tests/attention/helpers.h"
 #include "harness/tests/catch.h"
+#include "harness/tests/helpers.h"
 
 using namespace fa;
 

@@ -5,8 +5,8 @@
 #include <set>
 #include <string>
 
-#include "harness/tests/attention/helpers.h"
 #include "harness/tests/catch.h"
+#include "harness/tests/helpers.h"
 
 using namespace fa;
 

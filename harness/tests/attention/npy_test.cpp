@@ -2,46 +2,17 @@
 #include "harness/attention/npy.h"
 
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <limits>
 #include <string>
 
 #include "harness/io/file.h"
-#include "harness/tests/attention/helpers.h"
 #include "harness/tests/catch.h"
+#include "harness/tests/helpers.h"
 
 using namespace fa;
 namespace fs = std::filesystem;
 
 namespace {
-
-// A folder of its own for each test, removed afterwards.
-class Folder {
- public:
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "fa_npy_XXXXXX").string();
-    REQUIRE(mkdtemp(name.data()) != nullptr);
-    path_ = name;
-  }
-  ~Folder() { fs::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  Folder(Folder&&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  Folder& operator=(Folder&&) = delete;
-
-  fs::path file(const std::string& name) const { return path_ / name; }
-  fs::path write(const std::string& name, const std::string& bytes) const {
-    std::ofstream(file(name), std::ios::binary) << bytes;
-    return file(name);
-  }
-  std::ptrdiff_t count() const {
-    return std::distance(fs::directory_iterator(path_), fs::directory_iterator());
-  }
-
- private:
-  fs::path path_;
-};
 
 std::string npy(const std::string& dict, int data_bytes, int major = 1) {
   std::string bytes = "\x93NUMPY";
@@ -58,11 +29,6 @@ std::string replaced(std::string text, const std::string& from, const std::strin
   return text.replace(text.find(from), from.size(), to);
 }
 
-std::string contents(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
 }  // namespace
 
 TEST_CASE("what is written is read back, bit for bit") {
@@ -71,11 +37,11 @@ TEST_CASE("what is written is read back, bit for bit") {
     HostTensor tensor = make_tensor(dtype, {2, 3, 5, 8});
     for (std::int64_t i = 0; i < tensor.size(); ++i) tensor.set(i, 0.37f * static_cast<float>(i));
     tensor.set(7, std::numeric_limits<float>::quiet_NaN());
-    write_npy(folder.file("t.npy"), tensor, /*overwrite=*/true);
-    CHECK(bitwise_equal(read_npy(folder.file("t.npy")), tensor));
-    CHECK(folder.count() == 1);
+    write_npy(folder / "t.npy", tensor, /*overwrite=*/true);
+    CHECK(bitwise_equal(read_npy(folder / "t.npy"), tensor));
+    CHECK(folder.entries() == 1);
     // The data start where numpy wants them.
-    CHECK((contents(folder.file("t.npy")).size() - tensor.bytes.size()) % 64 == 0);
+    CHECK((folder.read("t.npy").size() - tensor.bytes.size()) % 64 == 0);
   }
 }
 
@@ -125,8 +91,8 @@ TEST_CASE("each malformation has its own message") {
   CHECK(contains(with("'<f2'", "'<f2"), "malformed .npy header"));
   CHECK(contains(with("}", ""), "malformed .npy header: expected a quoted string"));
   CHECK(contains(with("}", "} x"), "text after the closing brace"));
-  CHECK(contains(message_of<InputError>([&] { read_npy(folder.file("none")); }), "no such file"));
-  CHECK(contains(message_of<InputError>([&] { read_npy(folder.file("")); }), "not a regular file"));
+  CHECK(contains(message_of<InputError>([&] { read_npy(folder / "none"); }), "no such file"));
+  CHECK(contains(message_of<InputError>([&] { read_npy(folder / ""); }), "not a regular file"));
 }
 
 TEST_CASE("a header of four gigabytes is refused before it is read") {
@@ -144,31 +110,31 @@ TEST_CASE("a write that fails leaves what was there") {
   auto failure = [&](const fs::path& path) {
     return message_of<io::FileError>([&] { write_npy(path, tensor); });
   };
-  CHECK(contains(failure(folder.file("no/such/folder.npy")), "cannot write"));
-  fs::create_directory(folder.file("taken"));
-  CHECK(contains(failure(folder.file("taken")), "Is a directory"));
+  CHECK(contains(failure(folder / "no/such/folder.npy"), "cannot write"));
+  fs::create_directory(folder / "taken");
+  CHECK(contains(failure(folder / "taken"), "Is a directory"));
   CHECK(contains(failure("/dev/null"), "not a regular file"));
-  CHECK(folder.count() == 1);
+  CHECK(folder.entries() == 1);
 
   folder.write("notes.npy", "my notes");
-  CHECK(contains(message_of<io::RefusedFile>([&] { write_npy(folder.file("notes.npy"), tensor); }),
+  CHECK(contains(message_of<io::RefusedFile>([&] { write_npy(folder / "notes.npy", tensor); }),
                  "--overwrite"));
-  write_npy(folder.file("notes.npy"), tensor, true);
-  CHECK(bitwise_equal(read_npy(folder.file("notes.npy")), tensor));
+  write_npy(folder / "notes.npy", tensor, true);
+  CHECK(bitwise_equal(read_npy(folder / "notes.npy"), tensor));
 
-  write_npy(folder.file("real.npy"), make_tensor(Dtype::f32, {1, 1, 1, 1}, 2.0f));
-  fs::create_symlink("real.npy", folder.file("link.npy"));
-  CHECK_THROWS_AS(write_npy(folder.file("link.npy"), tensor), io::RefusedFile);
-  write_npy(folder.file("link.npy"), tensor, true);
-  CHECK(fs::is_symlink(folder.file("link.npy")));
-  CHECK(bitwise_equal(read_npy(folder.file("real.npy")), tensor));
+  write_npy(folder / "real.npy", make_tensor(Dtype::f32, {1, 1, 1, 1}, 2.0f));
+  fs::create_symlink("real.npy", folder / "link.npy");
+  CHECK_THROWS_AS(write_npy(folder / "link.npy", tensor), io::RefusedFile);
+  write_npy(folder / "link.npy", tensor, true);
+  CHECK(fs::is_symlink(folder / "link.npy"));
+  CHECK(bitwise_equal(read_npy(folder / "real.npy"), tensor));
 }
 
 TEST_CASE("three files make a problem") {
   const Folder folder;
   auto save = [&](const std::string& name, Dtype dtype, const Shape& shape, float value = 0.5f) {
-    write_npy(folder.file(name), make_tensor(dtype, shape, value));
-    return folder.file(name);
+    write_npy(folder / name, make_tensor(dtype, shape, value));
+    return folder / name;
   };
   const auto q = save("q.npy", Dtype::f16, {2, 3, 5, 64});
   const auto k = save("k.npy", Dtype::f16, {2, 3, 7, 64});

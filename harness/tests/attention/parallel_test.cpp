@@ -5,8 +5,8 @@
 #include <stdexcept>
 #include <vector>
 
-#include "harness/tests/attention/helpers.h"
 #include "harness/tests/catch.h"
+#include "harness/tests/helpers.h"
 
 TEST_CASE("a parallel loop visits each index once") {
   for (const std::int64_t count : {0, 1, 7, 64, 1000}) {

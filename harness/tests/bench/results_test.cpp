@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "harness/results/results.h"
 
-#include <fmt/format.h>
-#include <unistd.h>
-
 #include <fstream>
 #include <iterator>
 #include <thread>
@@ -13,28 +10,12 @@
 #include "harness/measure/limits/row.h"
 #include "harness/tests/bench/json_printer.h"
 #include "harness/tests/catch.h"
+#include "harness/tests/helpers.h"
 
 namespace fa {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// A folder that disappears with the test.
-struct Folder {
-  fs::path path = fs::temp_directory_path() / fmt::format("fa_results_test_{}", ::getpid());
-  Folder() {
-    fs::remove_all(path);
-    fs::create_directory(path);
-  }
-  ~Folder() {
-    fs::permissions(path, fs::perms::owner_all);
-    fs::remove_all(path);
-  }
-  std::size_t entries() const {
-    return static_cast<std::size_t>(
-        std::distance(fs::directory_iterator(path), fs::directory_iterator()));
-  }
-};
 
 std::string slurp(const fs::path& path) {
   std::ifstream in(path);

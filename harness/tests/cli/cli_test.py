@@ -337,7 +337,6 @@ class BadProblems(CliCase):
             self.refused("bench", "06", "--spread", spread, says=says)
         self.refused("run", "06", "--device", "tpu", says="allowed: auto, gpu, vm")
         self.refused("check", "--suite", "big", says="'big' is unknown; allowed: quick, full")
-        self.refused("bench", "--l2", "cold", says="'cold' is unknown; allowed: flush, warm")
         self.refused("bench", "none", says="nothing to measure")
         self.refused(
             "check", "fp32", "--mutants", says="--mutants checks no rung, and 'fp32' is one"

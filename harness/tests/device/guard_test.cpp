@@ -2,22 +2,19 @@
 // The vote by which a warp decides whether its rows must be rescaled is what keeps such a rung
 // right: with the vote made false, the check rejects the rung.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
-#include <fstream>
 #include <numbers>
 
 #include "harness/attention/backward.h"
 #include "harness/attention/metamorphic.h"
 #include "harness/tests/catch.h"
 #include "harness/tests/device/support.h"
+#include "harness/tests/helpers.h"
 #include "harness/vm/tests/sync_sites.h"
 
 using namespace fa_test;
-namespace fs = std::filesystem;
 
 namespace {
 
@@ -88,20 +85,6 @@ bool passes(const Rung& rung, const Problem& problem, Distribution distribution,
   const auto given = judged(problem, distribution);
   return passes(rung, problem, given->inputs, given->verifier, ptx);
 }
-
-class Folder {
- public:
-  Folder() : path_(fs::temp_directory_path() / fmt::format("fa_guard_test_{}", getpid())) {
-    fs::create_directories(path_);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  ~Folder() { fs::remove_all(path_); }
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
 
 /// Whether the check accepts the rung where scores grow, so that a guard has to act.
 bool passes_all(const Rung& rung, const std::vector<Problem>& problems,
@@ -175,8 +158,8 @@ TEST_CASE("a rung without the vote of its guard is rejected") {
       CHECK(!sites.empty());
       for (const Site& site : sites) {
         CAPTURE(site.key(), site.line);
-        std::ofstream(folder.path() / fmt::format("{}.ptx", rung.name)) << never(text, site);
-        const auto mutant = std::make_shared<PtxLibrary>(folder.path());
+        folder.write(fmt::format("{}.ptx", rung.name), never(text, site));
+        const auto mutant = std::make_shared<PtxLibrary>(folder.path);
         CHECK(!passes_all(rung, problems, mutant));
         // Narrow scores never take the branch.
         CHECK(passes(rung, problems.front(), Distribution::normal, mutant));

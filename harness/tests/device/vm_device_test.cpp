@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The device itself: what it refuses, and in which words.
 #include <malloc.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -21,6 +20,7 @@
 #include "harness/results/row.h"
 #include "harness/tests/catch.h"
 #include "harness/tests/device/support.h"
+#include "harness/tests/helpers.h"
 
 using namespace fa_test;
 
@@ -28,21 +28,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A folder with one PTX file, gone at the end of the test.
-class Folder {
- public:
-  explicit Folder(const std::string& ptx) {
-    path_ = fs::temp_directory_path() / ("fa_vm_device_test_" + std::to_string(::getpid()));
-    fs::create_directory(path_);
-    if (!ptx.empty()) std::ofstream(path_ / "kernel.ptx") << ptx;
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  ~Folder() { fs::remove_all(path_); }
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
+/// A folder with one PTX file.
+struct Kernels : Folder {
+  explicit Kernels(const std::string& ptx) { write("kernel.ptx", ptx); }
 };
 
 /// An entry with the parameters of a rung; %o is the address of O.
@@ -61,25 +49,10 @@ LaunchPlan probe_plan() {
   return {{launch}};
 }
 
-/// The error's text; empty when there is none.
-template <class Error>
-std::string message(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return {};
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 void run_probe(const std::string& ptx, const LaunchPlan& plan = probe_plan(),
                VmOptions options = {}) {
-  const Folder folder(ptx);
-  options.ptx = std::make_shared<PtxLibrary>(folder.path());
+  const Kernels folder(ptx);
+  options.ptx = std::make_shared<PtxLibrary>(folder.path);
   VmDevice device(std::move(options));
   const Problem problem = square(16, 64);
   device.load(problem, make_inputs(problem, Distribution::normal, 1));
@@ -100,7 +73,7 @@ TEST_CASE("make_device gives the virtual machine by name") {
 
 TEST_CASE("zeroed scratch starts as zeros and is not poisoned, other scratch is") {
   // The first word of O is what the counter held, the next what the other buffer held.
-  const Folder folder(
+  const Kernels folder(
       ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry probe(\n"
       ".param .u64 o, .param .u64 counter, .param .u64 other)\n{\n"
       ".reg .b64 %o, %c, %p;\n.reg .b32 %n, %m, %t;\n.reg .pred %q;\n"
@@ -111,7 +84,7 @@ TEST_CASE("zeroed scratch starts as zeros and is not poisoned, other scratch is"
       "add.u32 %n, %n, 1;\nst.global.u32 [%c], %n;\n"
       "st.global.u32 [%p], %n;\nret;\n}\n");
   // No checkers: the kernel reads what nobody has written.
-  VmDevice device({.checkers = false, .ptx = std::make_shared<PtxLibrary>(folder.path())});
+  VmDevice device({.checkers = false, .ptx = std::make_shared<PtxLibrary>(folder.path)});
   const Problem problem = square(16, 64);
   device.load(problem, make_inputs(problem, Distribution::normal, 1));
   const auto found = [&](std::int64_t counter_bytes) {
@@ -147,23 +120,23 @@ TEST_CASE("PTX that is missing is named, with what to do") {
     device.load(problem, make_inputs(problem, Distribution::normal, 1));
     device.launch(plan_of(*find_rung("06"), problem));
   };
-  const std::string absent = message<DeviceError>([&] { launch("/nowhere"); });
+  const std::string absent = message_of<DeviceError>([&] { launch("/nowhere"); });
   for (const char* part : {"/nowhere", "FA_PTX_DIR", "fa_ptx"}) CHECK(contains(absent, part));
   {
-    const Folder empty("");
-    const std::string text = message<DeviceError>([&] { launch(empty.path()); });
+    const Folder empty;
+    const std::string text = message_of<DeviceError>([&] { launch(empty.path); });
     CHECK(contains(text, "fa_06_batched_d128"));
-    CHECK(contains(text, empty.path().string()));
+    CHECK(contains(text, empty.path.string()));
   }
-  const Folder broken(".version 8.0\n.target sm_80\n.entry fa_06_batched_d128() { frob; }\n");
-  CHECK_THROWS_AS(launch(broken.path()), DeviceError);
+  const Kernels broken(".version 8.0\n.target sm_80\n.entry fa_06_batched_d128() { frob; }\n");
+  CHECK_THROWS_AS(launch(broken.path), DeviceError);
 }
 
 TEST_CASE("an entry that the PTX lacks is answered with those that it has") {
   const auto refused = [](const std::string& entry) {
     std::string ptx = kernel("");
     ptx.replace(ptx.find("probe"), 5, entry);
-    return message<DeviceError>([&] { run_probe(ptx); });
+    return message_of<DeviceError>([&] { run_probe(ptx); });
   };
   const std::string mistyped = refused("prbe");
   CHECK(contains(mistyped, "has the entry probe; all of its 1 entries: prbe"));
@@ -179,7 +152,7 @@ TEST_CASE("a launch that no device takes is the plan's fault") {
   const auto fault = [](const std::function<void(Launch&)>& change) {
     LaunchPlan plan = probe_plan();
     change(plan.launches.front());
-    return message<KernelFault>([&] { run_probe(kernel(""), plan); });
+    return message_of<KernelFault>([&] { run_probe(kernel(""), plan); });
   };
   CHECK(fault([](Launch&) {}).empty());
   CHECK(fault([](Launch& launch) { launch.grid.x = 0; }) ==
@@ -241,8 +214,8 @@ TEST_CASE("a problem that cannot fit is refused before anything is made") {
   VmDevice device;
   Problem huge = square(65536, 128, 60000, 60000);
   CHECK_THROWS_AS(device.require_memory(huge), OutOfMemory);
-  CHECK(
-      contains(message<OutOfMemory>([&] { device.require_memory(huge); }), "bytes of host memory"));
+  CHECK(contains(message_of<OutOfMemory>([&] { device.require_memory(huge); }),
+                 "bytes of host memory"));
 }
 
 #ifndef __SANITIZE_ADDRESS__  // it takes memory of its own
@@ -257,8 +230,8 @@ double status(const std::string& name) {
 }
 
 TEST_CASE("a check takes the host memory that is asked for, and no more") {
-  const Folder folder(kernel("st.global.b32 [%o], 0;"));
-  VmDevice device({.ptx = std::make_shared<PtxLibrary>(folder.path())});
+  const Kernels folder(kernel("st.global.b32 [%o], 0;"));
+  VmDevice device({.ptx = std::make_shared<PtxLibrary>(folder.path)});
   const Problem problem = square(256, 128, 16, 32);  // 128 MiB of Q, K, V and O
   malloc_trim(0);  // what earlier test cases let go would be taken without being counted
   std::ofstream("/proc/self/clear_refs") << 5;  // the peak is what is held now
@@ -287,7 +260,7 @@ TEST_CASE("what the host cannot give is refused in one sentence") {
   CHECK(needed > 3 * 0x1p35);
   CHECK(needed < 3.1 * 0x1p35);
   const std::uint64_t room = std::uint64_t{1} << 36;
-  CHECK(message<OutOfMemory>([&] { require_host_bytes(needed, "it", "its inputs", room); }) ==
+  CHECK(message_of<OutOfMemory>([&] { require_host_bytes(needed, "it", "its inputs", room); }) ==
         "it needs " + std::to_string(static_cast<std::uint64_t>(needed)) +
             " bytes of host memory for its inputs, 68719476736 are available");
   CHECK_NOTHROW(require_host_bytes(needed, "it", "its inputs", std::uint64_t{1} << 37));
@@ -304,7 +277,7 @@ TEST_CASE("O starts as NaN") {
 
 TEST_CASE("an access outside a tensor is the kernel's fault, with the buffer's name") {
   const std::string store = "st.global.b32 [%o+4096], 0;";
-  CHECK(contains(message<KernelFault>([&] { run_probe(kernel(store)); }), "'O'"));
+  CHECK(contains(message_of<KernelFault>([&] { run_probe(kernel(store)); }), "'O'"));
   try {
     run_probe(kernel(store));
   } catch (const KernelFault& fault) {
@@ -314,8 +287,8 @@ TEST_CASE("an access outside a tensor is the kernel's fault, with the buffer's n
 }
 
 TEST_CASE("a fault is a verdict of the gate") {
-  const Folder folder(kernel("st.global.b32 [%o+4096], 0;"));
-  VmDevice device({.ptx = std::make_shared<PtxLibrary>(folder.path())});
+  const Kernels folder(kernel("st.global.b32 [%o+4096], 0;"));
+  VmDevice device({.ptx = std::make_shared<PtxLibrary>(folder.path)});
   const Problem problem = square(16, 64);
   const Inputs inputs = make_inputs(problem, Distribution::normal, 1);
   device.load(problem, inputs);

@@ -11,26 +11,12 @@
 #include <vector>
 
 #include "harness/tests/catch.h"
-#include "harness/tests/io/folder.h"
+#include "harness/tests/helpers.h"
 
 namespace fa::io {
 namespace {
 
 namespace fs = std::filesystem;
-
-template <typename Error, typename Action>
-std::string message(Action action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return {};
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 mode_t mode_of(const fs::path& path) {
   struct stat held {};
@@ -81,13 +67,14 @@ TEST_CASE("what is not a regular file is refused and left alone") {
   REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
   fs::create_symlink("/dev/null", folder / "null");
   for (const fs::path& path : {folder / "pipe", folder / "null", fs::path("/dev/full")}) {
-    CHECK(contains(message<FileError>([&] { require_writable(path); }), "not a regular file"));
-    CHECK(contains(message<FileError>([&] { write_file(path, "x"); }), "not a regular file"));
+    CHECK(contains(message_of<FileError>([&] { require_writable(path); }), "not a regular file"));
+    CHECK(contains(message_of<FileError>([&] { write_file(path, "x"); }), "not a regular file"));
   }
-  CHECK(contains(message<FileError>([&] { require_writable(folder.path); }), "Is a directory"));
-  CHECK(contains(message<FileError>([&] { write_file(folder / "no" / "f", "x"); }), "No such"));
-  CHECK(contains(message<FileError>([&] { require_writable(folder / "dir/"); }), "cannot write"));
-  CHECK(contains(message<RefusedFile>([] { require_writable(""); }), "not the name of a file"));
+  CHECK(contains(message_of<FileError>([&] { require_writable(folder.path); }), "Is a directory"));
+  CHECK(contains(message_of<FileError>([&] { write_file(folder / "no" / "f", "x"); }), "No such"));
+  CHECK(
+      contains(message_of<FileError>([&] { require_writable(folder / "dir/"); }), "cannot write"));
+  CHECK(contains(message_of<RefusedFile>([] { require_writable(""); }), "not the name of a file"));
   CHECK_NOTHROW(require_writable(folder / "new"));
   CHECK(fs::is_fifo(folder / "pipe"));
   CHECK(fs::is_character_file("/dev/full"));
@@ -102,14 +89,14 @@ TEST_CASE("only a file with the right beginning is replaced") {
   CHECK_NOTHROW(require_replaceable(folder / "none", "magic"));
   CHECK_NOTHROW(require_replaceable(folder.write("empty", ""), ""));
   CHECK_NOTHROW(require_replaceable(ours, "magic"));
-  CHECK(contains(message<RefusedFile>([&] { require_replaceable(ours, ""); }), "--overwrite"));
+  CHECK(contains(message_of<RefusedFile>([&] { require_replaceable(ours, ""); }), "--overwrite"));
   for (const fs::path& path : {notes, folder.write("start", "mag")}) {
-    CHECK(contains(message<RefusedFile>([&] { require_replaceable(path, "magic"); }),
+    CHECK(contains(message_of<RefusedFile>([&] { require_replaceable(path, "magic"); }),
                    "holds something else; --overwrite replaces it"));
     CHECK_THROWS_AS(write_replaceable(path, text, "magic", false), RefusedFile);
   }
   CHECK(contains(
-      message<FileError>([&] { write_replaceable(folder / "no" / "f", text, "magic", true); }),
+      message_of<FileError>([&] { write_replaceable(folder / "no" / "f", text, "magic", true); }),
       "cannot write"));
   write_replaceable(ours, text, "magic", false);
   CHECK(folder.read("ours") == "magic 2");
@@ -126,7 +113,7 @@ TEST_CASE("an output is none of the other files, under whatever names") {
   const std::array<NamedFile, 2> read{{{"--q", q}, {"--k", ""}}};
   const auto refusal = [&](const fs::path& first, const fs::path& second) {
     const std::array<NamedFile, 2> written{{{"--output", first}, {"--json", second}}};
-    return message<RefusedFile>([&] { require_distinct(written, read); });
+    return message_of<RefusedFile>([&] { require_distinct(written, read); });
   };
   CHECK(refusal(folder / "o", folder / "j").empty());
   CHECK(refusal("", "").empty());
@@ -163,9 +150,10 @@ TEST_CASE("a folder is held by one at a time") {
 TEST_CASE("what is read is a regular file and bounded") {
   const Folder folder;
   CHECK(read_file(folder.write("text", "hello"), 5) == "hello");
-  CHECK(contains(message<FileError>([&] { read_file(folder / "text", 4); }), "more than 4 bytes"));
-  CHECK(contains(message<FileError>([] { read_file("/dev/zero", 4); }), "not a regular file"));
-  CHECK(contains(message<FileError>([&] { read_file(folder.path, 4); }), "Is a directory"));
+  CHECK(
+      contains(message_of<FileError>([&] { read_file(folder / "text", 4); }), "more than 4 bytes"));
+  CHECK(contains(message_of<FileError>([] { read_file("/dev/zero", 4); }), "not a regular file"));
+  CHECK(contains(message_of<FileError>([&] { read_file(folder.path, 4); }), "Is a directory"));
   REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
   CHECK_THROWS_AS(read_file(folder / "pipe", 4), FileError);
 }

@@ -2,7 +2,7 @@
 #include "harness/io/memory.h"
 
 #include "harness/tests/catch.h"
-#include "harness/tests/io/folder.h"
+#include "harness/tests/helpers.h"
 
 namespace fa::io {
 namespace {

@@ -76,6 +76,12 @@ class DocsTest(support.FolderTest):
         page = self.read("docs/page.md")
         return code, re.findall(r"^Line \d+ has (.*)<!-- .* -->, and ends\.$", page, re.M), said
 
+    def write(self, text: str) -> tuple[int, str]:
+        """(exit code, messages and what the page then is)."""
+        self.put("docs/page.md", text)
+        code, said = self.docs("--write")
+        return code, said + self.read("docs/page.md")
+
     def docs(self, action: str) -> tuple[int, str]:
         with mock.patch.multiple("docs", REPOSITORY=self.folder):
             with mock.patch.multiple("ladder", REPOSITORY=self.folder):
@@ -392,11 +398,6 @@ class CausalTest(DocsTest):
         document["rows"].append(synthetic.timed_row("peer", "fa2", shape, 300, variant="torch 0.0"))
         self.put("plots/results/synthetic/ladder.json", json.dumps(document))
 
-    def write(self, text: str) -> tuple[int, str]:
-        self.put("docs/page.md", text)
-        code, said = self.docs("--write")
-        return code, said + self.read("docs/page.md")
-
     def test_the_ladder_table_leaves_out_rungs_that_the_file_does_not_have(self) -> None:
         document = json.loads(self.read("plots/results/synthetic/ladder.json"))
         document["rows"] = [row for row in document["rows"] if row["id"] != "03"]
@@ -674,11 +675,6 @@ class SingleTest(DocsTest):
         document = synthetic.single_results(listing)
         self.put("plots/results/synthetic/fp32.json", json.dumps(document))
 
-    def write(self, text: str) -> tuple[int, str]:
-        self.put("docs/page.md", text)
-        code, said = self.docs("--write")
-        return code, said + self.read("docs/page.md")
-
     def table(self, key: str) -> tuple[int, str]:
         return self.write(f"<!-- table:{key} -->\n<!-- /table -->\n")
 
@@ -765,11 +761,6 @@ class HopperCountsTest(DocsTest):
             self.put(rung["chapter"], f"# {rung['name']}\n")
         self.put("plots/results/vm/counts.json", json.dumps(synthetic.counted()))
         self.put("README.md", "")
-
-    def write(self, text: str) -> tuple[int, str]:
-        self.put("docs/counts.md", text)
-        code, said = self.docs("--write")
-        return code, said + self.read("docs/counts.md")
 
     def test_numbers(self) -> None:
         marks = {"21 128 instructions mma": "2.00", "21 128 mbarrier 20": "2.00"}

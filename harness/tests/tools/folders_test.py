@@ -47,7 +47,7 @@ class FoldersTest(support.FolderTest):
         command = 'source "$LIB"; configure_and_build fa; echo "$VENV:$BUILD_DIR:$RUNS_DIR"'
         done = self.bash(
             command,
-            LIB=str(self.root / "scripts" / "lib.sh"), LOG=str(log), FA_CMAKE_FLAGS="",
+            LIB=str(self.root / "scripts" / "lib.sh"), LOG=str(log),
             FA_BUILD_DIR="b", FA_RUNS_DIR="../r", FA_VENV_DIR="/v",
             PATH=f"{self.folder / 'bin'}:{os.environ['PATH']}",
         )  # fmt: skip
@@ -68,8 +68,7 @@ class FoldersTest(support.FolderTest):
 
         def build(root: Path) -> subprocess.CompletedProcess[str]:
             command = f"source '{root}/scripts/lib.sh'; configure_and_build fa"
-            folders = {"FA_BUILD_DIR": str(root / "build"), "FA_CMAKE_FLAGS": ""}
-            done = self.bash(command, **folders)
+            done = self.bash(command, FA_BUILD_DIR=str(root / "build"))
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertIn(f"\n{root}\n", done.stderr)
             return done

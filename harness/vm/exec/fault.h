@@ -31,6 +31,18 @@ inline void require_all_lanes(const Warp& w, const Op& op) {
     raise_not_converged(w, op, kAllLanes);
 }
 
+/// The value of a register that must be the same in all lanes.
+template <class T>
+T uniform(Warp& w, const Op& op, Ref ref, const char* what) {
+  const T* v = w.at<T>(ref);
+  for (int lane = 1; lane < 32; ++lane) {
+    if (v[lane] != v[0]) {
+      raise(w, op, FaultKind::kInvalid, lane, std::string(what) + " differs between lanes");
+    }
+  }
+  return v[0];
+}
+
 /// `0x0000ffff`
 std::string hex(uint64_t value, int digits);
 

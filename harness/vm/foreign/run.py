@@ -79,8 +79,8 @@ def parse() -> argparse.Namespace:
         "--only", choices=("triton", "numba", "toolkit", "cuda"), help="one kind of kernels"
     )
     parser.add_argument("--arch", type=int, nargs="+", choices=ARCHITECTURES, default=ARCHITECTURES)
-    parser.add_argument("--tutorials", help="python/tutorials of a clone of Triton")
-    parser.add_argument("--cute", help="examples/python/CuTeDSL of a clone of CUTLASS")
+    parser.add_argument("--tutorials", type=Path, help="python/tutorials of a clone of Triton")
+    parser.add_argument("--cute", type=Path, help="examples/python/CuTeDSL of a clone of CUTLASS")
     parser.add_argument("--flash-attention", action="store_true", help="of PyPI: flash-attn-4")
     parser.add_argument("--cuda", type=Path, help="folder of .cu files")
     parser.add_argument("--recipes", type=Path, help="how to run them: a file with CASES")
@@ -91,7 +91,7 @@ def parse() -> argparse.Namespace:
     options = parser.parse_args()
     for name in ("cuda", "cute", "tutorials"):
         folder = getattr(options, name)
-        if folder and not Path(folder).is_dir():
+        if folder and not folder.is_dir():
             parser.error(f"--{name} {folder}: no such folder")
     if options.recipes and not options.recipes.is_file():
         parser.error(f"--recipes {options.recipes}: no such file")
@@ -149,13 +149,13 @@ def cases(options: argparse.Namespace) -> Iterator:
     if options.tutorials:
         if has("triton"):
             module = importlib.import_module("foreign.tutorial_cases")
-            yield from module.cases(Path(options.tutorials))
+            yield from module.cases(options.tutorials)
         else:
             print("triton is not installed; --install fetches it from PyPI", file=sys.stderr)
         return
     if options.cute:
         if has("cutlass"):
-            yield from importlib.import_module("foreign.cute_cases").cases(Path(options.cute))
+            yield from importlib.import_module("foreign.cute_cases").cases(options.cute)
         else:
             print("CuTe DSL is not installed; --install fetches it from PyPI", file=sys.stderr)
         return
@@ -216,12 +216,6 @@ def write(options: argparse.Namespace, outcomes: Sequence, text: str) -> None:
 
 def main() -> int:
     options = parse()
-    if options.tutorials == "":
-        print("skipped: no tutorials are named (cmake -DFA_TRITON_TUTORIALS=.../python/tutorials)")
-        return SKIPPED
-    if options.cute == "":
-        print("skipped: no examples are named (cmake -DFA_CUTE_EXAMPLES=.../python/CuTeDSL)")
-        return SKIPPED
     wanted = tuple(MODULES.values())
     if options.cute or options.flash_attention:
         wanted = ("cutlass", "flash_attn") if options.flash_attention else ("cutlass",)

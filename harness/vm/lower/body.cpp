@@ -209,12 +209,7 @@ CallSite::Passed BodyLowering::passed(const text::Operand& o, uint32_t scope) {
 // What is passed must be what the function takes.
 void BodyLowering::check_shape(const text::Statement& s, const CallSite& site) {
   const Function& f = program_.functions[site.function];
-  const auto fits = [](const std::vector<CallSite::Passed>& have,
-                       const std::vector<FramePart>& want) {
-    return std::equal(have.begin(), have.end(), want.begin(), want.end(),
-                      [](const auto& a, const auto& b) { return a.bytes == b.bytes; });
-  };
-  if (fits(site.arguments, f.parameters) && fits(site.returns, f.returns)) return;
+  if (site.fits(f)) return;
   errors_.add(s.call->target.span, "the call passes other parameters than '" + f.name + "' has");
   throw BadStatement{};
 }

@@ -124,10 +124,7 @@ void RaceProbe::load_bulk(const BulkEvent& e) {
     x.block = block_number(e.mbarrier_home);
     add(Problem::kMbarrierFence, warp_party(w, e.instruction), m.init.party, x);
   }
-  Actor a;
-  a.agent = clocks_.bulk_load(at);
-  a.stamp = m.first_clock + static_cast<Clock>(m.phase) + 1;
-  a.seen = clocks_.seen(w);
+  Actor a = async_actor(w, clocks_.bulk_load(at), m.first_clock + static_cast<Clock>(m.phase) + 1);
   if (e.mbarrier_home != e.warp.cta_rank) {
     MbarrierEvent use;
     use.warp = e.warp;
@@ -146,8 +143,6 @@ void RaceProbe::load_bulk(const BulkEvent& e) {
   }
   if (e.source.bytes == 0) return;
   a.strong = false;
-  a.published = clocks_.published(w);
-  a.last_warp = clocks_.warp(blocks() * warps_ - 1);
   shadow_.read(a, e.instruction, place(e.warp.cta_rank, e.source.address), e.source.bytes,
                Place::kWarp, 4);
 }
@@ -160,12 +155,8 @@ void RaceProbe::bulk(const BulkEvent& e) {
   StoreGroups& stores = stores_[w];
   if (e.action == BulkAction::kIssue && e.kind == BulkKind::kLoad) load_bulk(e);
   if (e.action == BulkAction::kIssue && e.kind == BulkKind::kStore) {
-    Actor a;
-    a.agent = clocks_.bulk_store(w);
-    a.stamp = stores.issue(e.lane, e.group, e.instruction);
-    a.seen = clocks_.seen(w);
-    a.published = clocks_.published(w);
-    a.last_warp = clocks_.warp(blocks() * warps_ - 1);
+    const Actor a =
+        async_actor(w, clocks_.bulk_store(w), stores.issue(e.lane, e.group, e.instruction));
     for (const SharedRange& r : e.shared) {
       shadow_.read(a, e.instruction, place(e.warp.cta_rank, r.address), r.bytes, Place::kWarp, 4);
     }
@@ -186,12 +177,7 @@ void RaceProbe::wgmma(const WgmmaEvent& e) {
     log_.next_request();
     request_bytes_ = 16;
     last_wgmma_[w] = e.instruction;
-    Actor a;
-    a.agent = clocks_.wgmma(warpgroup(e));
-    a.stamp = static_cast<Clock>(e.group) + 1;
-    a.seen = clocks_.seen(w);
-    a.published = clocks_.published(w);
-    a.last_warp = clocks_.warp(blocks() * warps_ - 1);
+    const Actor a = async_actor(w, clocks_.wgmma(warpgroup(e)), static_cast<Clock>(e.group) + 1);
     for (const SharedRange& r : e.shared) {
       shadow_.read(a, e.instruction, place(e.warp.cta_rank, r.address), r.bytes, Place::kWarp, 4);
     }

@@ -98,6 +98,16 @@ Actor RaceProbe::warp_actor(uint32_t w) const {
   return a;
 }
 
+Actor RaceProbe::async_actor(uint32_t w, Agent agent, Clock stamp) const {
+  Actor a;
+  a.agent = agent;
+  a.stamp = stamp;
+  a.seen = clocks_.seen(w);
+  a.published = clocks_.published(w);
+  a.last_warp = clocks_.warp(blocks() * warps_ - 1);
+  return a;
+}
+
 void RaceProbe::add(Problem problem, const Party& here, const Party& there, Example example) {
   FindingKey key;
   key.problem = problem;

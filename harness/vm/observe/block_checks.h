@@ -121,6 +121,8 @@ class RaceProbe : public Probe, private ConflictSink {
   Party party(Agent a, uint32_t place) const;
   Party warp_party(uint32_t w, uint32_t instruction) const;
   Actor warp_actor(uint32_t w) const;
+  /// An engine of the async proxy that the warp has started.
+  Actor async_actor(uint32_t w, Agent agent, Clock stamp) const;
   void add(Problem problem, const Party& here, const Party& there, Example example);
 
   void access_shared(const AccessEvent& e);

@@ -226,12 +226,7 @@ void RaceProbe::tensor(const TensorEvent& e) {
 
 void RaceProbe::read_for_tensor(const TensorAccess& access, const TensorEvent& e) {
   request_bytes_ = 16;
-  Actor a;
-  a.agent = access.agent;
-  a.stamp = access.clock;
-  a.seen = clocks_.seen(access.warp);
-  a.published = clocks_.published(access.warp);
-  a.last_warp = clocks_.warp(blocks() * warps_ - 1);
+  const Actor a = async_actor(access.warp, access.agent, access.clock);
   for (const BlockRange& r : e.shared) {
     if (r.home != e.warp.cta_rank)
       use_remote(r.home, a.agent, a.stamp, warp_party(access.warp, e.instruction));

@@ -2,6 +2,7 @@
 // A kernel ready to run: flat operations, a constant pool, tables for reports.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -162,6 +163,14 @@ struct CallSite {
   System system = System::kNone;
   Ref target = kNoRef;  ///< Of an indirect call: the function's address.
   std::vector<Passed> arguments, returns;
+
+  /// What is passed has the sizes that the function takes and gives.
+  bool fits(const Function& f) const {
+    const auto same = [](const std::vector<Passed>& have, const std::vector<FramePart>& want) {
+      return std::ranges::equal(have, want, {}, &Passed::bytes, &FramePart::bytes);
+    };
+    return same(arguments, f.parameters) && same(returns, f.returns);
+  }
 };
 
 /// A register that may be read before an instruction has set it.
@@ -196,8 +205,8 @@ struct Program {
   // Two instantiations of the same operations: without and with events.
   std::vector<Op> plain, observed;
   std::vector<uint32_t> operands;  ///< Backing store of Op::list.
-  std::vector<std::byte> pool;  ///< Constants, splat over 32 lanes; shared addresses are relative
-                                ///< to `kSharedBase` plus `shared_patches`.
+  std::vector<std::byte> pool;  ///< Constants, splat over 32 lanes. Shared addresses count from 0:
+                                ///< a launch adds its shared_base to those at `shared_patches`.
   std::vector<uint32_t> shared_patches;  ///< Pool offsets of 32-bit shared addresses.
   std::vector<uint32_t> shared_patches_wide;
   uint32_t register_bytes = 0;

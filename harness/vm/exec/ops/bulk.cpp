@@ -225,9 +225,11 @@ void launch(const Issue& i, std::unique_ptr<BulkCopy> copy) {
   home.pending.push_back(std::move(copy));
 }
 
-// Where a load goes: to one block, which also holds the barrier, or to the same place in several.
-void launch_load(const Issue& i, int lane, std::unique_ptr<BulkCopy> copy, uint32_t shared,
-                 uint32_t barrier) {
+// A load goes to one block, which also holds the barrier, or to the same place in several.
+void send(const Issue& i, int lane, std::unique_ptr<BulkCopy> copy, const Request& to,
+          const Request& counting) {
+  if (i.form.kind != BulkKind::kLoad) return launch(i, std::move(copy));
+  const uint32_t shared = to.narrow[lane], barrier = counting.narrow[lane];
   Warp& w = i.w;
   const auto blocks = w.cta->cluster->blocks;
   copy->shared = shared & kInBlock;
@@ -398,11 +400,7 @@ Step tensor(Warp& w, const Op& op) {
     }
     if (i.form.reduces) copy->update = update_of_tensor(i, lane, copy->box.map);
     resolve_tensor(i, lane, *copy);
-    if (load) {
-      launch_load(i, lane, std::move(copy), shared.narrow[lane], barrier.narrow[lane]);
-    } else {
-      launch(i, std::move(copy));
-    }
+    send(i, lane, std::move(copy), shared, barrier);
   });
   return Step::kNext;
 }
@@ -447,11 +445,7 @@ Step plain(Warp& w, const Op& op) {
       copy->shared = shared.narrow[lane];
       check_shared(i, lane, copy->shared, bytes);
     }
-    if (load) {
-      launch_load(i, lane, std::move(copy), shared.narrow[lane], barrier.narrow[lane]);
-    } else {
-      launch(i, std::move(copy));
-    }
+    send(i, lane, std::move(copy), shared, barrier);
   });
   return Step::kNext;
 }
@@ -476,7 +470,7 @@ Step elements(Warp& w, const Op& op) {
       std::memcpy(copy->value.data() + k * each, &value, each);
     }
     if (i.form.reduces) copy->update = ops::element_update(i.form.update, i.form.type);
-    launch_load(i, lane, std::move(copy), shared.narrow[lane], barrier.narrow[lane]);
+    send(i, lane, std::move(copy), shared, barrier);
   });
   return Step::kNext;
 }
@@ -505,7 +499,7 @@ Step cancel(Warp& w, const Op& op) {
       response = {at.x, at.y, at.z, 1};
     }
     std::memcpy(copy->value.data(), response.data(), sizeof response);
-    launch_load(i, lane, std::move(copy), shared.narrow[lane], barrier.narrow[lane]);
+    send(i, lane, std::move(copy), shared, barrier);
   });
   return Step::kNext;
 }

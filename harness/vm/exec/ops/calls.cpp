@@ -49,12 +49,7 @@ CallStack& stack_of(Warp& w) {
 
 // A call through a pointer is checked when it happens.
 void check_shape(Warp& w, const Op& op, int lane, const CallSite& site, const Function& f) {
-  const auto fits = [](const std::vector<CallSite::Passed>& have,
-                       const std::vector<FramePart>& want) {
-    return std::equal(have.begin(), have.end(), want.begin(), want.end(),
-                      [](const auto& a, const auto& b) { return a.bytes == b.bytes; });
-  };
-  if (fits(site.arguments, f.parameters) && fits(site.returns, f.returns)) return;
+  if (site.fits(f)) return;
   raise(w, op, FaultKind::kInvalid, lane,
         "the call passes other parameters than '" + f.name + "' has");
 }

@@ -136,41 +136,31 @@ Step multiply_f16(Warp& w, const Op& op) {
   return Step::kNext;
 }
 
-Space matrix_space(Modifiers& m) {
-  return m.choice({"shared", "shared::cta"}) >= 0 ? Space::kShared : Space::kGeneric;
+// ldmatrix and stmatrix are bound alike: run<matrices, transposed>() gives the code of each.
+template <class F>
+Bound with_matrices(Modifiers& m, F run) {
+  const int count = m.choice({"x1", "x2", "x4"});
+  const bool transposed = m.flag("trans");
+  const bool shared = m.choice({"shared", "shared::cta"}) >= 0;
+  Bound bound = with_flag(transposed, [&]<bool T>() -> Bound {
+    if (count == 0) return run.template operator()<1, T>();
+    return count == 1 ? run.template operator()<2, T>() : run.template operator()<4, T>();
+  });
+  bound.aux = shared ? Space::kShared : Space::kGeneric;
+  return bound;
 }
 
 }  // namespace
 
 Bound ldmatrix(Modifiers& m) {
-  const int count = m.choice({"x1", "x2", "x4"});
-  const bool transposed = m.flag("trans");
-  const Space space = matrix_space(m);
-  return with_flag(transposed, [&]<bool T>() -> Bound {
-    switch (count) {
-      case 0:
-        return {load_matrices<false, 1, T>, load_matrices<true, 1, T>, space};
-      case 1:
-        return {load_matrices<false, 2, T>, load_matrices<true, 2, T>, space};
-      default:
-        return {load_matrices<false, 4, T>, load_matrices<true, 4, T>, space};
-    }
+  return with_matrices(m, []<int N, bool T>() -> Bound {
+    return {load_matrices<false, N, T>, load_matrices<true, N, T>};
   });
 }
 
 Bound stmatrix(Modifiers& m) {
-  const int count = m.choice({"x1", "x2", "x4"});
-  const bool transposed = m.flag("trans");
-  const Space space = matrix_space(m);
-  return with_flag(transposed, [&]<bool T>() -> Bound {
-    switch (count) {
-      case 0:
-        return {store_matrices<false, 1, T>, store_matrices<true, 1, T>, space};
-      case 1:
-        return {store_matrices<false, 2, T>, store_matrices<true, 2, T>, space};
-      default:
-        return {store_matrices<false, 4, T>, store_matrices<true, 4, T>, space};
-    }
+  return with_matrices(m, []<int N, bool T>() -> Bound {
+    return {store_matrices<false, N, T>, store_matrices<true, N, T>};
   });
 }
 

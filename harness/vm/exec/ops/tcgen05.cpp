@@ -24,21 +24,10 @@ void report_range(const Warp& w, const Op& op, TensorAction action, uint32_t col
   report(w, e, op, action);
 }
 
-// The same in all lanes.
-uint32_t uniform(Warp& w, const Op& op, Ref ref, const char* what) {
-  const uint32_t* v = w.at<uint32_t>(ref);
-  for (int lane = 1; lane < 32; ++lane) {
-    if (v[lane] != v[0]) {
-      raise(w, op, FaultKind::kInvalid, lane, std::string(what) + " differs between lanes");
-    }
-  }
-  return v[0];
-}
-
 // --- allocation
 
 uint32_t read_columns(Warp& w, const Op& op, Ref ref) {
-  const uint32_t columns = uniform(w, op, ref, "the number of columns");
+  const uint32_t columns = uniform<uint32_t>(w, op, ref, "the number of columns");
   if (columns < TensorMemory::kUnit || columns > TensorMemory::kColumns ||
       !std::has_single_bit(columns)) {
     invalid(w, op, "tensor memory is allocated by 32, 64, 128, 256 or 512 columns, not ",
@@ -94,7 +83,7 @@ Step deallocate(Warp& w, const Op& op) {
   if (!converge_all(w, op)) return Step::kSwitch;
   TensorMemory& t = w.cta->async.tensor;
   require_pairs(w, op, op.aux.as<uint32_t>());
-  const uint32_t address = uniform(w, op, op.r[0], "the address"),
+  const uint32_t address = uniform<uint32_t>(w, op, op.r[0], "the address"),
                  columns = read_columns(w, op, op.r[1]);
   const auto* a = t.find(TensorMemory::column(address));
   if (!a || TensorMemory::lane(address) != 0 || a->columns != columns) {

@@ -60,16 +60,6 @@ Warpgroup& warpgroup(Warp& w, const Op& op) {
   return all[w.index / 4u];
 }
 
-uint64_t uniform(Warp& w, const Op& op, Ref ref, const char* what) {
-  const uint64_t* v = w.at<uint64_t>(ref);
-  for (int lane = 1; lane < 32; ++lane) {
-    if (v[lane] != v[0]) {
-      raise(w, op, FaultKind::kInvalid, lane, std::string(what) + " differs between lanes");
-    }
-  }
-  return v[0];
-}
-
 WgmmaEvent event(const Warp& w, uint32_t instruction, WgmmaAction action, uint64_t group) {
   WgmmaEvent e;
   e.warp = id_of(w);
@@ -226,9 +216,9 @@ Step issue(Warp& w, const Op& op) {
   const Layout l(op);
   const uint32_t self = w.index % 4u;
   check_registers(w, op, l);
-  uint64_t descriptor[2] = {0, uniform(w, op, op.list[l.b], "the descriptor of B")};
+  uint64_t descriptor[2] = {0, uniform<uint64_t>(w, op, op.list[l.b], "the descriptor of B")};
   if (!l.a_in_registers) {
-    descriptor[0] = uniform(w, op, op.list[l.sums], "the descriptor of A");
+    descriptor[0] = uniform<uint64_t>(w, op, op.list[l.sums], "the descriptor of A");
     check_operand(w, op, *w.cta, descriptor[0], l.a_major, 64);
   }
   check_operand(w, op, *w.cta, descriptor[1], l.b_major, l.columns);

@@ -1,23 +1,43 @@
 // SPDX-License-Identifier: MIT
-// A folder that disappears with the test.
+// What tests of several folders use.
 #pragma once
 
-#include <unistd.h>
-
+#include <cerrno>
+#include <cstddef>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
 
-namespace fa::io {
+#include "harness/tests/catch.h"
 
+namespace fa {
+
+/// The message of the exception of type E that `action` throws; "" when it throws none.
+template <class E, class Action>
+std::string message_of(const Action& action) {
+  try {
+    action();
+  } catch (const E& error) {
+    return error.what();
+  }
+  return "";
+}
+
+inline bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+/// A folder that disappears with the test, named after its program.
 struct Folder {
-  std::filesystem::path path =
-      std::filesystem::temp_directory_path() / ("fa_io_test_" + std::to_string(::getpid()));
+  std::filesystem::path path;
 
   Folder() {
-    std::filesystem::remove_all(path);
-    std::filesystem::create_directory(path);
+    const std::string program = program_invocation_short_name;
+    std::string name = std::filesystem::temp_directory_path() / (program + "_XXXXXX");
+    REQUIRE(::mkdtemp(name.data()) != nullptr);
+    path = name;
   }
   ~Folder() { std::filesystem::remove_all(path); }
   Folder(const Folder&) = delete;
@@ -41,4 +61,4 @@ struct Folder {
   }
 };
 
-}  // namespace fa::io
+}  // namespace fa
