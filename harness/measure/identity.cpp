@@ -9,7 +9,8 @@
 namespace fa {
 namespace {
 
-constexpr const char* kFlops = "4*B*H*Nq*Nkv*D, half when causal";
+constexpr const char* kFlops =
+    "4*B*H*Nq*Nkv*D, of gradients 10; half when causal; with a window the keys that are seen";
 
 template <typename T>
 Json or_null(const std::optional<T>& value) {
@@ -59,7 +60,7 @@ Json policy_json(const std::optional<TimingPolicy>& timing, std::uint64_t seed,
           {"power", nvml ? Json(fmt::format("NVML, {}", nvml->power_kind())) : Json()},
           {"seed", seed},
           {"flops", kFlops},
-          {"bytes", "Q+K+V+O once"}};
+          {"bytes", "inputs and outputs once"}};
 }
 
 }  // namespace fa
