@@ -558,11 +558,6 @@ class Rung:
         """ "causal", "ragged" or "lse"."""
         return bool(self.data.get(capability))
 
-    def runs_on(self, capability: str) -> bool:
-        """Whether a GPU of this compute capability, "9.0", runs it: code for sm_90a is for no other."""
-        target, own = self.data["target"].removeprefix("sm_"), int(capability.replace(".", ""))
-        return own == int(target[:-1]) if target.endswith("a") else own >= int(target)
-
     def typed(self, problem: Problem) -> Problem:
         """The problem with K and V of the type that the rung takes, and its pass."""
         cache = E4M3 if self.takes("e4m3") else ""

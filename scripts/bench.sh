@@ -59,6 +59,7 @@ FAILED=0
 OVERWRITE=() # --overwrite, if it was given
 STARTED=" "  # files that were started afresh by now
 QUEUE=()     # of benches for the next process
+LISTING=""   # the rungs, as fa list --json prints them
 RUNS=1       # of a set
 RUN=""       # which one is measured, where there are several
 
@@ -134,11 +135,12 @@ run_queue() {
   esac
 }
 
-# rungs_where CONDITION: ids of the rungs `r` for which a Python condition holds.
+# rungs_where CONDITION: ids of the rungs `r` that this card runs and for which a Python condition holds.
 rungs_where() {
-  "$(fa_binary)" list --json |
-    python3 -c "import json, sys
-print(*(r['id'] for r in json.load(sys.stdin)['rungs'] if $1))"
+  python3 -c "import json, sys
+rungs = json.load(sys.stdin)['rungs']
+refused = {r['id'] for r in rungs for i in r['instances'] if i['refused'] and not i['ablation']}
+print(*(r['id'] for r in rungs if r['id'] not in refused and ($1)))" <<<"$LISTING"
 }
 
 # bench_rungs CONDITION FILE WORD...: the rungs for which the condition holds, if there are any.
@@ -382,6 +384,7 @@ measure() {
   shift 2
   folder="$(dirname "$json")"
   require_results_file "$json"
+  LISTING="$("$(fa_binary)" list --json)"
   step "check"
   run_child "$(fa_binary)" check all --suite quick --device gpu >&2
   if [[ $# -gt 0 ]]; then
@@ -394,6 +397,8 @@ measure() {
       for set in ${sets//,/ }; do
         step "bench: $set${RUN:+, run $RUN of $RUNS}"
         "measure_$set" "$json"
+        [[ ${#QUEUE[@]} -gt 0 || $set == limits || $set == fp32 ]] ||
+          say "$set: no rung of it runs on this GPU"
         run_queue
       done
     done

@@ -406,6 +406,8 @@ def fa3_version() -> str:
 
 def fa3_peer(torch: Any) -> Peer:
     version = fa3_version()
+    if torch.cuda.get_device_capability()[0] != 9:  # on others it ends the process
+        raise Unavailable("FlashAttention-3 runs on compute capability 9.0 alone")
     attention = torch.ops.flash_attn_3.fwd
 
     splits: dict[tuple[Any, ...], int] = {}
@@ -683,12 +685,10 @@ class Launcher:
     def tensor(self, address: int, name: str, problem: PeerProblem) -> Any:
         """One of the fields of fa_tensors."""
         shape: tuple[int, ...] = problem.kv_shape if name[-1] in "kv" else problem.q_shape
-        dtype, strides = problem.dtype, None
+        dtype = problem.dtype
         if name == "lse":
             shape, dtype = problem.q_shape[:3], FLOAT32
-        elif len(name) == 1:
-            strides = problem.strides_of(name)
-        array = DeviceArray(address, shape, dtype, strides)
+        array = DeviceArray(address, shape, dtype, problem.strides_of(name))
         tensor = self.torch.as_tensor(array, device=f"cuda:{problem.device}")
         return tensor.view(self.torch.bfloat16) if dtype == BFLOAT16 else tensor
 

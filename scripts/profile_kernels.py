@@ -27,7 +27,7 @@ sys.path.insert(0, str(REPOSITORY / "plots"))
 import ladder  # noqa: E402
 from ladder import Catalogue, LadderError, Problem, Rung, Unable  # noqa: E402
 from ptxas_report import document_text, require_writable, write_atomically  # noqa: E402
-from sanitize import compute_capability, first_match, gpu_info, source_state  # noqa: E402
+from sanitize import first_match, gpu_info, source_state  # noqa: E402
 
 # What plots/results/vm/counts.json, counts_decode.json and counts_backward.json are counted at.
 PROBLEMS = {
@@ -110,6 +110,7 @@ def profile(rung: Rung, instance: Mapping[str, Any], problem: Problem) -> list[d
     return [
         {"id": rung.id, "variant": instance["tile"], "ablation": instance["ablation"], **launch}
         for launch in parse_report(done.stdout)
+        if launch["entry"].startswith(f"fa_{rung.id}_")  # a large O of gradients is another rung's
     ]
 
 
@@ -124,16 +125,16 @@ def kernel_state() -> tuple[str, bool]:
 
 def capture(catalogue: Catalogue, family: str, problem: Problem) -> dict[str, Any]:
     rows: list[dict[str, Any]] = []
-    capability = compute_capability()
     rungs = [
         rung
         for rung in catalogue.rungs
         if (rung.family if rung.family in PROBLEMS else "forward") == family
-        and rung.runs_on(capability)
     ]
     for rung in rungs:
         for instance in rung.data["instances"]:
-            if instance["head_dim"] != problem.head_dim or instance["dtype"] != rung.data["dtype"]:
+            if instance["refused"] or instance["head_dim"] != problem.head_dim:
+                continue
+            if instance["dtype"] != rung.data["dtype"]:
                 continue  # another type at the same tile would be the same launch again
             print(f"{rung.name} {instance['tile']}", file=sys.stderr)
             rows += profile(rung, instance, problem)
@@ -160,7 +161,9 @@ def capture(catalogue: Catalogue, family: str, problem: Problem) -> dict[str, An
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser = argparse.ArgumentParser(
+        description=(__doc__ or "").split("\n")[0], allow_abbrev=False  # profile.sh reads --family
+    )
     parser.add_argument("--out", type=Path, required=True, help="JSON file")
     parser.add_argument("--family", default="forward", choices=PROBLEMS, help="default forward")
     parser.add_argument("--problem", help="BATCH,HEADS,SEQ,DIM; default: that of the family's counts")

@@ -44,6 +44,7 @@ class Target:
     head_dim: int
     tile: str
     seq: int
+    dtype: str = "float16"
     causal: bool = False
     lse: bool = False
     queries: int = 0  # 0: as many as keys
@@ -65,15 +66,18 @@ class Finding(Target):
 
 
 def targets(
-    catalogue: Catalogue, dims: Iterable[int], seq: int, with_ablations: bool
+    catalogue: Catalogue, dims: Iterable[int], seq: int, with_ablations: bool, rungs: Iterable[str] = ()
 ) -> list[Target]:
-    """Every rung at all that it claims: masked, with the LSE, and at lengths that end in a tile."""
-    wanted = set(dims)
+    """Every kernel of these rungs, or of all rungs every one that this GPU runs: in its type, masked,
+    with the LSE, and at lengths that end in a tile, if the rung takes these."""
+    wanted, ids = set(dims), set(rungs)
     return [
         target(rung, instance, seq)
         for rung in catalogue.rungs
         for instance in rung.data["instances"]
-        if instance["head_dim"] in wanted and (with_ablations or not instance["ablation"])
+        if (rung.id in ids if ids else not instance["refused"])
+        and instance["head_dim"] in wanted
+        and (with_ablations or not instance["ablation"])
     ]
 
 
@@ -83,6 +87,7 @@ def target(rung: ladder.Rung, instance: dict[str, Any], seq: int) -> Target:
         head_dim=instance["head_dim"],
         tile=instance["tile"],
         seq=seq - 5 if rung.data["ragged"] else seq,
+        dtype=instance["dtype"],
         causal=rung.data["causal"],
         lse=rung.data["lse"],
     )
@@ -99,7 +104,7 @@ def target(rung: ladder.Rung, instance: dict[str, Any], seq: int) -> Target:
 
 def run_command(fa: Path, target: Target) -> list[str]:
     """One bare launch on buffers without red zones, so that the tool sees every access outside."""
-    words = f"run {target.rung} --tile {target.tile} --dim {target.head_dim}"
+    words = f"run {target.rung} --tile {target.tile} --dim {target.head_dim} --dtype {target.dtype}"
     words += f" --seq {target.queries or target.seq}"
     if target.queries:
         words += f" --seq-kv {target.seq} --kv-heads 1"
@@ -171,14 +176,6 @@ def gpu_info() -> dict[str, str]:
     }
 
 
-def compute_capability() -> str:
-    query = ["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"]
-    found = first_match(query, r"^(\d+\.\d+)")
-    if found == "unknown":
-        raise Unable("nvidia-smi names no GPU with a compute capability")
-    return found
-
-
 def document(findings: list[Finding], sanitizer: str, build: Path) -> dict[str, Any]:
     sha, dirty = source_state(build)
     return {
@@ -235,15 +232,11 @@ def parse_arguments(argv: list[str] | None) -> argparse.Namespace:
 
 
 def select(catalogue: Catalogue, arguments: argparse.Namespace) -> list[Target]:
-    chosen = targets(catalogue, arguments.dims, arguments.seq, arguments.ablations)
     ids = {word for word in arguments.rungs.split(",") if word}
     unknown = ids - {rung.id for rung in catalogue.rungs}
     if unknown:
         raise LadderError(f"unknown rung '{sorted(unknown)[0]}'")
-    if not ids:
-        capability = compute_capability()
-        ids = {rung.id for rung in catalogue.rungs if rung.runs_on(capability)}
-    chosen = [target for target in chosen if target.rung in ids]
+    chosen = targets(catalogue, arguments.dims, arguments.seq, arguments.ablations, ids)
     if not chosen:
         raise LadderError("no kernel has these head_dims")
     return chosen
@@ -260,7 +253,7 @@ def main(argv: list[str] | None = None) -> int:
             for finding in pool.map(lambda r: examine(run_process, sanitizer, fa, *r), runs):
                 findings.append(finding)
                 verdict = "failed" if finding.errors is None else f"{finding.errors} errors"
-                print(f"{finding.tool:10} {finding.rung} D={finding.head_dim} {finding.tile}: "
+                print(f"{finding.tool:10} {finding.rung} D={finding.head_dim} {finding.tile} {finding.dtype}: "
                       f"{verdict} {finding.reason}".rstrip(), flush=True)  # fmt: skip
         write_atomically(arguments.out, document_text(document(findings, sanitizer, fa.parent)))
     except (LadderError, OSError) as error:

@@ -72,17 +72,19 @@ as_root() {
   fi
 }
 
-# apt_install PACKAGE...: does nothing without packages.
+# apt_install PACKAGE...: does nothing without packages. Its many lines are shown when it fails.
 apt_install() {
+  local output
   [[ $# -gt 0 ]] || return 0
   have apt-get ||
     die "missing: $*; install them with this system's package manager (names as in Debian)" 3
   [[ $(id -u) -eq 0 ]] || have sudo || die "missing: $*; as root: apt-get install $*" 3
   step "apt-get install $*"
   as_root apt-get -qq update >&2 || say "apt-get update failed; using the lists that are here"
-  as_root env DEBIAN_FRONTEND=noninteractive \
-    apt-get -qq install -y --no-install-recommends "$@" >&2 ||
-    die "apt-get could not install: $*" 3
+  output="$(as_root env DEBIAN_FRONTEND=noninteractive \
+    apt-get -qq install -y --no-install-recommends "$@" 2>&1)" ||
+    die "apt-get could not install: $*
+$output" 3
   hash -r
 }
 

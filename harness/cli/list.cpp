@@ -12,6 +12,7 @@
 #include "harness/cli/arguments.h"
 #include "harness/cli/command.h"
 #include "harness/cli/table.h"
+#include "harness/device/make_device.h"
 #include "harness/results/json.h"
 #include "harness/results/json_file.h"
 #include "kernels/catalogue.h"
@@ -19,15 +20,18 @@
 namespace fa::cli {
 namespace {
 
-Json rung_json(const Rung& rung) {
+/// `refused` of an instance: why the GPU of this machine cannot run it, else null.
+Json rung_json(const Rung& rung, const DeviceDescription& device) {
   Json instances = Json::array();
   for (const Instance& instance : rung.instances) {
     const Instance* own = rung.find_instance(instance.head_dim, rung.dtype_of(instance));
+    const std::optional<std::string> refused = device_refusal(rung, device, &instance);
     instances.push_back({{"entry", instance.entry},
                          {"head_dim", instance.head_dim},
                          {"dtype", to_string(rung.dtype_of(instance))},
                          {"tile", to_string(instance.tile)},
-                         {"ablation", &instance != own}});
+                         {"ablation", &instance != own},
+                         {"refused", refused ? Json(*refused) : Json()}});
   }
   Json row{
       {"id", rung.id},
@@ -159,7 +163,8 @@ class ListCommand final : public Command {
     const std::vector<const Rung*> rungs = listed(words_);
     if (json_) {
       Json document{{"schema", 1}, {"rungs", Json::array()}};
-      for (const Rung* rung : rungs) document["rungs"].push_back(rung_json(*rung));
+      const DeviceDescription device = describe_device("auto");
+      for (const Rung* rung : rungs) document["rungs"].push_back(rung_json(*rung, device));
       fmt::print("{}", document_text(document));
       return Exit::ok;
     }

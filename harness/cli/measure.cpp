@@ -35,17 +35,20 @@ void require_some_support(const BenchOptions& options) {
     throw DeviceError(*cannot(options.rungs.front()));
   }
   std::string reason;
+  bool all_by_device = true;
   for (Problem problem : options.problems) {
     for (const Rung* rung : options.rungs) {
       set_types(*rung, problem);
       for (const Item& item : bench_items(options, problem, device)) {
         if (!item.rung) continue;
         if (item.refused.empty()) return;
+        all_by_device &= device_refusal(*rung, device, item.instance).has_value();
         if (reason.empty()) reason = item.refused;
       }
     }
   }
   if (reason.empty()) throw UsageError(kAllLeftOut);
+  if (all_by_device) throw DeviceError(reason);
   throw UsageError(fmt::format("no rung takes any of these problems; {}", reason));
 }
 

@@ -347,11 +347,14 @@ class RunCommand final : public Command {
     put_part_times(row, std::span(times).subspan(1));
     // Few queries against a cache are bound by its bytes.
     const bool bytes = problem_.seq_q <= kFewQueries;
-    const double rate = bytes ? row.gbs.value() : row.tflops.value();
-    const double steady = row.time_ms->back_to_back.value();
-    fmt::print("{:.4g} ms, {:.1f} {} (median of {} launches; back-to-back {:.4g} ms, {:.1f} {})\n",
-               row.time_ms->median, rate, bytes ? "GB/s" : "TFLOPS", row.time_ms->n, steady,
-               rate * row.time_ms->median / steady, bytes ? "GB/s" : "TFLOPS");
+    const double median = row.time_ms->median, steady = row.time_ms->back_to_back.value();
+    const auto rate = [&](double ms) {  // none where no query sees a key
+      const std::optional<double> of_median = bytes ? row.gbs : row.tflops;
+      if (!of_median) return std::string();
+      return fmt::format(", {:.1f} {}", *of_median * median / ms, bytes ? "GB/s" : "TFLOPS");
+    };
+    fmt::print("{:.4g} ms{} (median of {} launches; back-to-back {:.4g} ms{})\n", median,
+               rate(median), row.time_ms->n, steady, rate(steady));
     for (const RowLaunch& part : row.launches) {
       if (part.time_ms) fmt::print("  {:.4g} ms {}\n", part.time_ms->median, part.entry);
     }

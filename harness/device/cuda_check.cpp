@@ -22,6 +22,9 @@ bool is_fatal(cudaError_t error) {
     case cudaErrorAssert:
     case cudaErrorECCUncorrectable:
     case cudaErrorDevicesUnavailable:
+    case cudaErrorTensorMemoryLeak:
+    case cudaErrorContained:
+    case cudaErrorExternalDevice:
       return true;
     default:
       return false;

@@ -160,6 +160,8 @@ class ProblemRun {
         rows_[i].settle(Status::out_of_memory, error.what());
       } catch (const DeviceError& error) {
         rows_[i].settle(Status::error, error.what());
+      } catch (const KernelFault& error) {
+        rows_[i].settle(Status::incorrect, error.what());
       }
     }
   }
@@ -202,7 +204,11 @@ class ProblemRun {
     };
     std::vector<Timed> timed;
     std::vector<TimedItem> work;
-    cache_copies_ = device_.make_cache_copies(kMostCacheCopies);
+    try {
+      cache_copies_ = device_.make_cache_copies(kMostCacheCopies);
+    } catch (const OutOfMemory&) {  // the rows say how many there are
+      cache_copies_ = device_.make_cache_copies(1);
+    }
     for (std::size_t i = 0; i < items_.size(); ++i) {
       if (!pending(i)) continue;
       std::vector<TimedItem> parts = part_items(items_[i], launch_plan);

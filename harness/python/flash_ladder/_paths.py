@@ -34,7 +34,7 @@ def ptx_folder() -> Path:
 
 
 # Folders of results that are installed with the package, those that decide first.
-SETS = "cold ladder model decode fp32 gradients backward"
+SETS = "cold ladder model decode fp32 backward"
 
 
 def measurements() -> list[Path]:

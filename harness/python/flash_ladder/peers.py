@@ -38,10 +38,13 @@ class PeerProblem(Problem):
         return (self.batch, self.kv_heads, self.seq_kv, self.head_dim)
 
     def strides_of(self, name: str) -> tuple[int, int, int, int] | None:
-        """Those of q, k, v or o in elements; None: it is contiguous."""
-        if self.strides is None:
+        """Those of a tensor in elements; None: it is contiguous. Without strides of its own a
+        gradient has those of its tensor."""
+        if self.strides is None or name == "lse":
             return None
-        batch, head, row = self.strides[3 * "qkvo".index(name) :][:3]
+        names = ("q", "k", "v", "o", "d_o", "d_q", "d_k", "d_v")
+        place = names.index(name if 3 * len(names) == len(self.strides) else name[-1])
+        batch, head, row = self.strides[3 * place :][:3]
         return (batch, head, row, 1)
 
 

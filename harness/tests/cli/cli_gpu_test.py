@@ -21,6 +21,18 @@ CliCase.program = FA
 DEVICE = r"fa: device: [^\n]+ \(gpu\)\n"
 
 
+class List(CliCase):
+    def test_refused_is_what_run_refuses(self) -> None:
+        listed = json.loads(self.fa("list", "06", "39", "80", "--json", code=OK, out=r".+"))
+        for rung in listed["rungs"]:
+            reason = rung["instances"][0]["refused"]
+            if reason:
+                err = f".*{re.escape(reason)}.*"
+                self.fa("run", rung["id"], code=ENVIRONMENT, err=err)
+            else:
+                self.fa("run", rung["id"], "--no-time", code=OK, out=r".*correct.*", err=DEVICE)
+
+
 class Run(CliCase):
     def test_verdict_and_time(self) -> None:
         self.fa(
@@ -117,7 +129,7 @@ class Bench(CliCase):
 
     def test_an_interrupt_leaves_what_is_finished(self) -> None:
         path = self.folder / "b.json"
-        process = self.start("bench", "hopper", "--seqs", "512,8192,16384", "--json", path)
+        process = self.start("bench", "ampere", "--seqs", "512,8192,16384", "--json", path)
         end = time.monotonic() + 120
         while not path.exists() and time.monotonic() < end:
             time.sleep(0.05)

@@ -34,6 +34,7 @@ def rung(
 ) -> dict:
     dtype = "float32" if id.startswith("a") else "float16"
     fields = {"id": id, "parent": parent, "dtype": dtype, "family": family or FAMILIES[id[0]]}
+    fields["instances"] = [{"ablation": False, "refused": None}]
     model = {"strided": False, "windowed": False, "sinks": False, "packed": False}
     return fields | model | {"causal": causal, "ragged": ragged}
 
@@ -259,6 +260,14 @@ class BenchTest(support.FolderTest):
         kinds = [("128", True), ("64", False), ("64", True)]
         others = [(*kind, each) for each in ("1", "16") for kind in kinds]
         self.assertEqual(seen, plain + others)
+
+    def test_what_the_card_does_not_run_is_left_out(self) -> None:
+        listing = [rung("01"), rung("30", causal=True)]
+        listing[1]["instances"] = [{"ablation": False, "refused": "too much shared memory"}]
+        code, calls, err = self.bench("--sets", "ladder,spread", listing=listing)
+        self.assertEqual(code, 0, err)
+        self.assertEqual({id for call in calls for id in self.rungs(call)}, {"01"})
+        self.assertIn("spread: no rung of it runs on this GPU", err)
 
     def test_a_wrong_row_does_not_stop_the_others_and_is_told_at_the_end(self) -> None:
         expected = self.bench("--sets", "ladder,ragged")[1]

@@ -145,6 +145,16 @@ class LaunchTest(unittest.TestCase):
             self.assertEqual((tensor.interface["typestr"], tensor.dtype), ("<i2", "bfloat16"))
         self.assertIs(seen[0].v, calls.torch.made[2])
 
+    def test_gradients_have_strides_of_their_own_or_those_of_their_tensor(self) -> None:
+        numbers = list(range(24))  # of q, k, v, o, d_o, d_q, d_k and d_v
+        own = problem(backward=True, strides=numbers)
+        self.assertEqual(own.strides_of("d_o"), (12, 13, 14, 1))
+        self.assertEqual(own.strides_of("d_k"), (18, 19, 20, 1))
+        self.assertIsNone(own.strides_of("lse"))
+        shared = problem(backward=True, strides=numbers[:12])
+        self.assertEqual(shared.strides_of("d_o"), shared.strides_of("o"))
+        self.assertEqual(shared.strides_of("d_k"), (3, 4, 5, 1))
+
     def test_inputs_are_wrapped_once_and_the_result_copied_only_when_asked(self) -> None:
         calls = Callbacks(peers.Peer("x", forward=lambda shape, tensors: "result"))
         for o in (None, None, 0x4000):
@@ -538,6 +548,7 @@ class AvailabilityTest(unittest.TestCase):
 
     def test_flash_attention_3_from_either_package(self) -> None:
         torch, tensors = mock.MagicMock(), mock.Mock()
+        torch.cuda.get_device_capability.return_value = (9, 0)
         torch.ops.flash_attn_3.fwd.return_value = (tensors.out, tensors.lse)
         with mock.patch.dict("sys.modules", {"flash_attn_3": None, "xformers": None}):
             with self.assertRaisesRegex(peers.Unavailable, "flash_attn_3.*; .*xformers"):
@@ -548,6 +559,9 @@ class AvailabilityTest(unittest.TestCase):
             mock.patch("importlib.metadata.version", return_value="0.0.34"),
         ):
             peer = peers.fa3_peer(torch)
+            torch.cuda.get_device_capability.return_value = (10, 0)
+            with self.assertRaisesRegex(peers.Unavailable, "compute capability 9.0 alone"):
+                peers.fa3_peer(torch)
         self.assertEqual(peer.variant, "xformers 0.0.34")
         out = peer.forward(problem(causal=True), tensors)
         self.assertIs(out, tensors.out.transpose(1, 2))

@@ -56,14 +56,10 @@ class TargetsTest(unittest.TestCase):
 
     def test_of_all_rungs_those_that_this_gpu_runs(self) -> None:
         claims = synthetic.catalogue(("ampere",), 3)
-        for rung, target in zip(claims["rungs"], ("sm_80", "sm_90a", "sm_100a"), strict=True):
-            rung["target"] = target
+        claims["rungs"][2]["instances"][0]["refused"] = "03 is compiled for 10.0a"
         found = ladder.Catalogue.from_json(json.dumps(claims), "synthetic")
-        cards = {"8.9": ["01"], "9.0": ["01", "02"], "10.0": ["01", "03"], "12.0": ["01"]}
-        for capability, expected in cards.items():
-            with mock.patch.object(sanitize, "compute_capability", return_value=capability):
-                chosen = sanitize.select(found, sanitize.parse_arguments(["--out", "x"]))
-            self.assertEqual([target.rung for target in chosen], expected)
+        chosen = sanitize.select(found, sanitize.parse_arguments(["--out", "x"]))
+        self.assertEqual([target.rung for target in chosen], ["01", "02"])
         named = sanitize.parse_arguments(["--out", "x", "--rungs", "03"])
         self.assertEqual([target.rung for target in sanitize.select(found, named)], ["03"])
 
@@ -79,7 +75,8 @@ class TargetsTest(unittest.TestCase):
     def test_command(self) -> None:
         target = sanitize.Target("06", 64, "128x64w4", 256)
         command = " ".join(sanitize.run_command(Path("fa"), target))
-        self.assertTrue(command.startswith("fa run 06 --tile 128x64w4 --dim 64 --seq 256 "))
+        expected = "fa run 06 --tile 128x64w4 --dim 64 --dtype float16 --seq 256 "
+        self.assertTrue(command.startswith(expected))
         self.assertIn("--launch-only --exact-buffers", command)
 
 

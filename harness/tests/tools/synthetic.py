@@ -28,14 +28,16 @@ POLICY = {"rounds": 5, "l2": "flush", "seed": 1, "flops": "4*B*H*Nq*Nkv*D"}
 def rung(family: str, place: int, id: str, parent: str) -> dict[str, Any]:
     name = f"{id}_{WORDS[place % len(WORDS)]}"
     tile = "128x128w12" if family == "hopper" else TILES[min(place, len(TILES) - 1)]
+    dtype = "float32" if family == "fp32" else "float16"
     instances = [{"entry": f"fa_{name}_d128", "head_dim": 128, "tile": tile, "ablation": False}]
+    instances[0] |= {"dtype": dtype, "refused": None}
     return {
         "id": id,
         "name": name,
         "parent": parent,
         "family": family,
         "target": "sm_90a" if family == "hopper" else "sm_80",
-        "dtype": "float32" if family == "fp32" else "float16",
+        "dtype": dtype,
         "causal": False,
         "ragged": False,
         "lse": False,

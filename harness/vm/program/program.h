@@ -167,7 +167,8 @@ struct CallSite {
   /// What is passed has the sizes that the function takes and gives.
   bool fits(const Function& f) const {
     const auto same = [](const std::vector<Passed>& have, const std::vector<FramePart>& want) {
-      return std::ranges::equal(have, want, {}, &Passed::bytes, &FramePart::bytes);
+      return std::equal(have.begin(), have.end(), want.begin(), want.end(),
+                        [](const auto& a, const auto& b) { return a.bytes == b.bytes; });
     };
     return same(arguments, f.parameters) && same(returns, f.returns);
   }
