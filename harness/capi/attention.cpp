@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstring>
@@ -196,19 +197,20 @@ void run_on_machine(const fa::Problem& problem, const fa::LaunchPlan& plan, cons
 }
 
 /// Zeros for the buffer of scratch at `place` of launches on this stream of the current device.
-/// What is launched there runs one after another, so one buffer of a place and size is enough; it
-/// is kept, because more work may be on its way. cudaStreamPerThread is another stream in each
+/// What is launched there runs one after another and leaves zeros, so one buffer of a place and
+/// size is enough; it is kept, because more work may be on its way. Sizes are powers of two, so
+/// that problems of ever other sizes hold few. cudaStreamPerThread is another stream in each
 /// thread.
 void* zeros_of(int device, CUstream_st* stream, std::size_t place, std::int64_t bytes) {
   static std::mutex mutex;
-  static std::map<std::tuple<int, CUstream_st*, std::thread::id, std::size_t, std::int64_t>, void*>
+  static std::map<std::tuple<int, CUstream_st*, std::thread::id, std::size_t, std::size_t>, void*>
       held;
   const std::scoped_lock lock(mutex);
   const std::thread::id thread =
       stream == cudaStreamPerThread ? std::this_thread::get_id() : std::thread::id();
-  void*& address = held[{device, stream, thread, place, bytes}];
+  const std::size_t size = std::bit_ceil(static_cast<std::size_t>(bytes));
+  void*& address = held[{device, stream, thread, place, size}];
   if (address) return address;
-  const auto size = static_cast<std::size_t>(bytes);
   void* made = nullptr;
   fa::check_cuda(cudaMallocAsync(&made, size, stream), "allocating a counter");
   fa::check_cuda(cudaMemsetAsync(made, 0, size, stream), "zeroing a counter");
