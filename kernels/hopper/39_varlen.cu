@@ -297,8 +297,7 @@ struct Attention {
                                     int consumer) {
     const int first_row = tile.end - kBlocks * Br + consumer * kStride + cluster_rank() * 64;
     const int first_block = first_key(in, tile, first_row) / Bc;
-    // A tile that sees no key has one key block, which is masked, and so have rows behind the last.
-    const bool has_rows = first_row < tile.queries;
+    // A tile that sees no key has one key block, which is masked.
     const auto end_block = [&](int end_row) {
       return max(first_block + 1,
                  (end_key(in, tile, min(end_row, tile.queries) - 1) + Bc - 1) / Bc);
@@ -309,9 +308,9 @@ struct Attention {
     return {tile,
             first_row,
             first_block,
-            has_rows ? end_block(first_row + 64) : first_block + 1,
+            end_block(first_row + 64),
             first_full,
-            has_rows ? end_key(in, tile, first_row) / Bc : 0,
+            end_key(in, tile, first_row) / Bc,
             first_key(in, tile, tile.end - kBlocks * Br) / Bc,
             end_block(tile.end)};
   }
@@ -363,8 +362,8 @@ struct Attention {
   __device__ static void schedule_tiles(const fa::ModelParameters& in, const Shared& shared) {
     const auto send = [&](int part, int4 bits) {
       if (threadIdx.x % 32 < kBlocks)
-        cluster_send<kBlocks>(shared_address(&next_tile()) + 16 * part, bits, shared.tile_full,
-                              threadIdx.x % 32);
+        cluster_send(shared_address(&next_tile()) + 16 * part, bits, shared.tile_full,
+                     threadIdx.x % 32);
     };
     Walk walk = {.bits = 32 - __clz(in.seq_kv)};
     bool more = cluster_rank() == 0;  // for the cluster
@@ -389,7 +388,7 @@ struct Attention {
     return min(tile.head, tile.queries) < 0;
   }
   __device__ static ScheduledTile wait_tile(const Shared& shared, int round) {
-    cluster_wait<kBlocks>(shared.tile_full, round % 2);
+    cluster_wait(shared.tile_full, round % 2);
     return next_tile();
   }
 

@@ -6,8 +6,6 @@
 
 #include <cstdint>
 
-#include "kernels/ptx/mbarrier.cuh"
-
 /// The rank of the thread block in its cluster. PTX ISA: "%cluster_ctarank".
 __device__ __forceinline__ int cluster_rank() {
   int rank;
@@ -51,28 +49,20 @@ __device__ __forceinline__ void cluster_send(uint32_t shared, int value, uint32_
       : "memory");
 }
 
-/// The same for 16 bytes, in a cluster of `Blocks`. In a cluster of one the scope .cta suffices,
-/// with which the thread does not wait for its accesses to device memory.
-template <int Blocks = 2>
+/// The same for 16 bytes.
 __device__ __forceinline__ void cluster_send(uint32_t shared, int4 value, uint32_t barrier,
                                              int rank) {
   asm volatile(
-      "st.shared::cluster.v4.s32 [%0], {%1, %2, %3, %4};" ::"r"(cluster_address(shared, rank)),
-      "r"(value.x), "r"(value.y), "r"(value.z), "r"(value.w)
+      "st.shared::cluster.v4.s32 [%0], {%1, %2, %3, %4};\n"
+      "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%5];" ::"r"(
+          cluster_address(shared, rank)),
+      "r"(value.x), "r"(value.y), "r"(value.z), "r"(value.w), "r"(cluster_address(barrier, rank))
       : "memory");
-  if constexpr (Blocks == 1)
-    cluster_arrive(barrier, rank);
-  else
-    asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(
-                     cluster_address(barrier, rank))
-                 : "memory");
 }
 
 /// mbarrier_wait() for data that another block of the cluster has stored. PTX ISA:
 /// "mbarrier.try_wait".
-template <int Blocks = 2>
 __device__ __forceinline__ void cluster_wait(uint32_t barrier, int parity) {
-  if constexpr (Blocks == 1) return mbarrier_wait(barrier, parity);
   asm volatile(
       "{\n.reg .pred done;\n"
       "again: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], %1;\n"
