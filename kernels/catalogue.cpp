@@ -148,7 +148,7 @@ bool runs_on(Target target, int sm) {
 }
 
 void set_types(const Rung& rung, Problem& problem) {
-  if (!rung.takes(problem.dtype) && problem.dtype != Dtype::bf16) problem.dtype = rung.dtype;
+  if (!rung.takes(problem.dtype) && problem.dtype == Dtype::f16) problem.dtype = rung.dtype;
   problem.e4m3 = has(rung.capabilities, e4m3);
   problem.backward = has(rung.capabilities, backward);
 }

@@ -238,8 +238,7 @@ class CompareCommand final : public Command {
     return Exit::ok;
   }
 
-  /// A table for each unit and dtype: what changed most first, then how many are equal within their
-  /// spread.
+  /// A table for each unit and dtype: what changed most first, then how many are nearly equal.
   void print_pairs(const std::vector<RatePair>& all, const std::string& first,
                    const std::string& second, const std::string& where) {
     struct Kind {
@@ -272,8 +271,8 @@ class CompareCommand final : public Command {
         printer_.print(table, "results", title);
       }
       if (different < pairs.size()) {
-        printer_.say(fmt::format("{} of {} equal within their spread\n", pairs.size() - different,
-                                 pairs.size()));
+        printer_.say(fmt::format("{} of {} equal within 4 % or their spread\n",
+                                 pairs.size() - different, pairs.size()));
       }
     }
   }

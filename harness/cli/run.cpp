@@ -197,7 +197,7 @@ class RunCommand final : public Command {
     problem_.sinks = asked.sinks;
     if (types_match(rung, problem_) && asked.dtype == Dtype::f16) return;
     Problem taken = problem_;
-    if (asked.dtype != Dtype::f16) taken.dtype = asked.dtype;
+    taken.dtype = asked.dtype;
     set_types(rung, taken);
     print_note(fmt::format("the files hold {}, {} takes {}: converted", to_string(problem_.dtype),
                            rung.name, types_text(taken)));

@@ -40,7 +40,7 @@ double distance(const RatePair& pair) {
 }  // namespace
 
 std::string to_string(const Spread& spread) {
-  if (spread.plus_minus <= 0) return fmt::format("{:.4g} +- 0", spread.value);
+  if (spread.plus_minus <= 0) return fmt::format("{:.4g}", spread.value);
   constexpr int kMostPlaces = 6;
   const int places =
       std::clamp(-static_cast<int>(std::floor(std::log10(spread.plus_minus))), 0, kMostPlaces);
@@ -55,6 +55,7 @@ std::optional<Spread> rate_of(const Row& row) {
   const std::optional<double> rate = row.key.problem.seq_q <= kFewQueries ? row.gbs : row.tflops;
   if (!rate || !row.time_ms || row.time_ms->median <= 0) return std::nullopt;
   const RowTimes& times = *row.time_ms;
+  if (times.back_to_back) return Spread{*rate * times.median / *times.back_to_back, 0};
   return Spread{*rate, *rate * (times.p90 - times.p10) / 2 / times.median};
 }
 
@@ -65,8 +66,9 @@ Spread ratio(const Spread& first, const Spread& second) {
 }
 
 bool RatePair::differs() const {
+  constexpr double kOneRun = 0.04;  // below this, differences of single runs mean nothing
   const Spread quotient = change();
-  return std::abs(quotient.value - 1) > quotient.plus_minus;
+  return std::abs(quotient.value - 1) > std::max(kOneRun, quotient.plus_minus);
 }
 
 std::vector<RatePair> pair_problems(std::span<const Row* const> first,

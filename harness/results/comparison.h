@@ -16,14 +16,15 @@ struct Spread {
   double value = 0, plus_minus = 0;
 };
 
-/// "1.19 +- 0.01": the spread with one digit, the value with as many places.
+/// "1.19 +- 0.01": the spread with one digit, the value with as many places; "1.187" without one.
 std::string to_string(const Spread& spread);
 
 /// "GB/s" for few queries against a cache, which bytes bound; else "TFLOPS".
 const char* rate_unit(const Problem& problem);
 
-/// Of the row's median, in rate_unit(); the spread is half of what lies between the 10th and the
-/// 90th percentile. Nothing for a row without a rate.
+/// In rate_unit(): of launches back to back, which have no spread; where the row has none, of the
+/// median, and the spread is half of what lies between the 10th and the 90th percentile. Nothing
+/// for a row without a rate.
 std::optional<Spread> rate_of(const Row& row);
 
 /// second / first, the two varying independently.
@@ -37,7 +38,7 @@ struct RatePair {
   Spread first, second;
 
   Spread change() const { return ratio(first, second); }
-  /// By more than the spread of the ratio.
+  /// By more than the spread of the ratio, and by more than 4 %.
   bool differs() const;
 };
 

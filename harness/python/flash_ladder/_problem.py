@@ -277,7 +277,7 @@ def check_scale(scale: float | None, head_dim: int) -> float:
         return 1 / math.sqrt(head_dim)
     try:
         value = math.nan if isinstance(scale, (str, bytes)) else float(scale)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         value = math.nan
     if not LEAST_SCALE <= value <= GREATEST_SCALE:
         raise Refused(

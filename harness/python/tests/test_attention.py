@@ -110,6 +110,7 @@ def test_a_window_of_all_keys_is_none(case: Any) -> None:
         ({"rung": "06", "causal": True}, "06_batched computes no causal mask; 08, 09,"),
         ({"scale": 0.0}, "scale is 0.0; allowed: a finite number above 0"),
         ({"scale": float("nan")}, "scale is nan; allowed: a finite number above 0"),
+        ({"scale": 10**400}, "allowed: a finite number above 0"),
         ({"q": np.zeros((2, 64, 128), np.float16)}, r"q has shape \(2, 64, 128\); allowed: 4"),
         ({"q": np.zeros((1, 3, 64, 128), np.float16)}, "q has heads 3 and k 2; those of k must"),
         ({"rung": "06", "q": np.zeros((1, 4, 64, 128), np.float16)}, "06_batched takes no heads"),

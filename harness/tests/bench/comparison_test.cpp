@@ -23,13 +23,17 @@ TEST_CASE("a spread has one digit, and the value as many places") {
   CHECK(to_string(Spread{1.1873, 0.0061}) == "1.187 +- 0.006");
   CHECK(to_string(Spread{612.37, 2.9}) == "612 +- 3");
   CHECK(to_string(Spread{612.37, 29}) == "612 +- 29");
-  CHECK(to_string(Spread{612.37, 0}) == "612.4 +- 0");
+  CHECK(to_string(Spread{612.37, 0}) == "612.4");
 }
 
-TEST_CASE("the spread of a rate is that of its times") {
+TEST_CASE("a rate is that of launches back to back, else of the median and with a spread") {
   const Spread rate = rate_of(row("06", 100, 0.1)).value();
   CHECK(rate.value == 100);
   CHECK(rate.plus_minus == Approx(5));
+  Row launches = row("06", 100, 0.1);
+  launches.time_ms->back_to_back = 4;
+  CHECK(rate_of(launches)->value == 50);
+  CHECK(rate_of(launches)->plus_minus == 0);
   Row untimed = row("06", 100, 0.1);
   untimed.time_ms.reset();
   CHECK_FALSE(rate_of(untimed));
@@ -82,12 +86,12 @@ TEST_CASE("what changed most comes first, what did not comes last") {
                     .first = {100, 0},
                     .second = {second, spread}};
   };
-  std::vector<RatePair> pairs{pair("same", 100, 0), pair("faster", 110, 1), pair("noise", 102, 3),
-                              pair("half", 50, 1), pair("twice", 190, 1)};
+  std::vector<RatePair> pairs{pair("same", 100, 0),  pair("little", 103, 0), pair("faster", 110, 1),
+                              pair("noise", 102, 3), pair("half", 50, 1),    pair("twice", 190, 1)};
   CHECK(sort_by_change(pairs) == 3);
   std::vector<std::string> order;
   for (const RatePair& each : pairs) order.push_back(each.kernel);
-  CHECK(order == std::vector<std::string>{"half", "twice", "faster", "same", "noise"});
+  CHECK(order == std::vector<std::string>{"half", "twice", "faster", "same", "little", "noise"});
 }
 
 }  // namespace

@@ -98,6 +98,7 @@ class FoldersTest(support.FolderTest):
             ("test.sh --only a b", "--only needs the name of one test"),
             ("docs.sh site frob", "unknown word 'frob'; allowed: serve, check, or one folder"),
             ("docs.sh serve frob", "unknown word 'frob'; allowed: serve, check, or one folder"),
+            ("docs.sh frob", "there is no folder 'frob'; allowed: serve, check, or a folder"),
             ("docs.sh --frob", "unknown option '--frob'; allowed: serve, check, or a folder"),
             ("fresh.sh --frob", "unknown option '--frob'; allowed: --toolkit"),
             ("fresh.sh --toolkits true", "unknown option '--toolkits'; allowed: --toolkit"),
