@@ -21,8 +21,8 @@ bool runs_on(Target target, int sm);
 /// All rungs in the order of ladder.def, then those of kernels/own. Throws when two share an id.
 std::span<const Rung> catalogue();
 
-/// Gives the problem the rung's type of K and V, and of Q and O if it has float16, the default,
-/// which the rung does not take. Another type was asked for.
+/// Gives the problem the rung's type of K and V, and of Q and O if the problem has float16, the
+/// default, and the rung does not take it. A problem of any other type keeps it, to be refused.
 void set_types(const Rung& rung, Problem& problem);
 
 /// Whether the problem has the rung's types.

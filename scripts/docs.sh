@@ -74,7 +74,7 @@ main() {
   esac
   refuse_words "serve, check, or one folder" "${@:2}"
   # A mistyped word is no folder.
-  [[ ${1:-} =~ ^(serve|check|)$ || $1 == */* || -d $1 ]] ||
+  [[ $# -eq 0 || $1 =~ ^(serve|check)$ || $1 == */* || -d $1 ]] ||
     die "there is no folder '$1'; allowed: serve, check, or a folder (./$1)"
   case "${1:-}" in
     serve)
