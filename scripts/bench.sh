@@ -99,11 +99,12 @@ draw_charts() {
 
 # bench_with_peers FILE WORD...: queues words of fa bench and peers.py for run_queue.
 bench_with_peers() {
-  local json="$1" afresh=()
+  local json="$1" first afresh=()
   shift
   if [[ -n $RUN ]]; then
     set -- "$@" --rounds 1 --brief
-    [[ $RUN -eq 1 ]] || set -- "$@" --verified "$(dirname "$json")/run1.json"
+    first="$(dirname "$json")/run1.json"
+    [[ $RUN -eq 1 || ! -f $first ]] || set -- "$@" --verified "$first"
     # No kernel follows the same neighbour's heat in all runs.
     [[ $((RUN % 2)) -eq 1 ]] || set -- "$@" --backwards
   fi

@@ -55,8 +55,8 @@ struct VerifierOptions {
 ///             2^-7 max(s_i, s_ic), with s_ic the ReferenceRows::element_spread (P's own rounding:
 ///             the straightforward computation has the largest P of a row exactly 1, a kernel whose
 ///             reference is not the maximum has not), for f32 2^-24 (16 s_i + 4 |exact_ic|)
-///             (approximate exp2 and reciprocal), and for both 2^-24 s_i times the largest |score|
-///             of the row (one more rounding of it).
+///             (approximate exp2 and reciprocal), and for each type 2^-24 s_i times the largest
+///             |score| of the row (one more rounding of it).
 /// The same holds for the elements of a gradient, whose E is its own, with the members of
 /// GradientRows; floor_ic also has GradientRows::cancelled.
 class Verifier {

@@ -65,8 +65,9 @@ std::vector<MutantResult> mutant_results(const Problem& problem, Distribution di
 /// Work of mutant_results() in any unit.
 double mutant_cost(const Problem& problem);
 
-/// The problems that the documentation and the tests use: FP16 and FP32, causal and not, 192 to
-/// 8192 keys; a paged cache with grouped heads and lengths from 0 on.
+/// The problems that the documentation and the tests use: FP16, FP32 and e4m3, causal and not, with
+/// a window, with sinks, packed; up to 8192 keys; a paged cache with grouped heads and lengths from
+/// 0 on.
 std::vector<Problem> mutant_problems();
 
 /// Markdown: a row per mutant, a column per distribution, each cell the smallest error / tolerance

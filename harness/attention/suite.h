@@ -48,7 +48,7 @@ std::vector<InputKind> suite_inputs();
 ///
 /// quick  seconds on the virtual machine: one tile, several batches, heads and tiles with narrow
 ///        scores, wide, rising and spiking scores over 512 keys, seq_q != seq_kv, a few ragged
-///        lengths; at most 640 rows.
+///        lengths; at most 8 query tiles or 640 rows.
 /// Rungs for few queries have cases of their own: groups of heads, lengths, pages, each as far as
 /// the rung takes them; so have those that compute gradients.
 ///

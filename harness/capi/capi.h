@@ -106,8 +106,8 @@ FA_API int32_t fa_api_version(void);
  * {"all", "--seqs", "8192", "--json", "out.json"}; see `fa bench --help`. Zero rungs are possible:
  * with peers, the word "none" selects no rung. Tables go to stdout, messages to stderr. Never exits
  * the process and never throws. Returns the exit code of `fa bench`: 0 fine; 1 something was
- * incorrect; 2 usage, also a --json file that cannot be written or is not ours; 3 the environment
- * (no GPU, out of memory, a launch failed, a write failed).
+ * incorrect; 2 usage, also a --json file that is not ours; 3 the environment (no GPU, out of
+ * memory, a launch failed, a file cannot be written).
  *
  * The CUDA primary context of the current device is used, the one that PyTorch uses as well. */
 FA_API int32_t fa_bench(int32_t argc, const char* const* argv, const fa_peer* peers,

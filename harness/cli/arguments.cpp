@@ -284,6 +284,20 @@ CLI::Option* add_file(CLI::App& app, const std::string& name, std::filesystem::p
       ->type_name("FILE");
 }
 
+void allow_beside(const CLI::App& app, const std::string& mode,
+                  const std::vector<std::string>& allowed) {
+  for (const CLI::Option* option : app.get_options()) {
+    const std::string name = option->get_name();
+    if (option->count() == 0 || name == mode) continue;
+    if (std::find(allowed.begin(), allowed.end(), name) != allowed.end()) continue;
+    std::vector<std::string> options;
+    std::copy_if(allowed.begin(), allowed.end(), std::back_inserter(options),
+                 [](const std::string& each) { return each.starts_with("--"); });
+    throw UsageError(fmt::format("{} has no effect beside {}; allowed: {}", name, mode,
+                                 fmt::join(options, ", ")));
+  }
+}
+
 void require_writable_path(const char* option, const std::filesystem::path& path) {
   if (path.empty()) return;
   for_option(option, [&] { io::require_writable(path); });

@@ -81,6 +81,11 @@ void add_exact_buffers(CLI::App& app, bool& exact);
 /// --threads, --reversed, --max-steps, --no-checkers: how the virtual machine runs.
 void add_vm_options(CLI::App& app, VmOptions& options);
 
+/// Throws UsageError for an option that was given and that `mode`, an option or what replaces one,
+/// does not use; `allowed` are those it does.
+void allow_beside(const CLI::App& app, const std::string& mode,
+                  const std::vector<std::string>& allowed);
+
 /// Entry of `words` that `word` was probably meant to be; empty when none is near.
 std::string nearest(std::string_view word, const std::vector<std::string>& words);
 

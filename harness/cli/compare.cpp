@@ -141,6 +141,8 @@ File read_file(const std::string& path) {
     }
   } catch (const ForeignResults&) {
     // Its advice is for a file that is to be written.
+  } catch (const io::FileError& unread) {
+    throw UsageError(fmt::format("--results: {}", unread.what()));
   }
   throw UsageError(fmt::format("'{}' is not a result file of fa bench", path));
 }
@@ -166,6 +168,7 @@ class CompareCommand final : public Command {
         ->expected(1, 2);
     add_vm_options(app, vm_);
     printer_.declare(app);
+    app_ = &app;
   }
 
   Exit execute() override { return results_.size() == 2 ? compare_files() : compare_rungs(); }
@@ -219,6 +222,7 @@ class CompareCommand final : public Command {
   }
 
   Exit compare_files() {
+    allow_beside(*app_, "--results with two files", {"rungs", "--results", "--format"});
     const File first = read_file(results_[0]), second = read_file(results_[1]);
     std::vector<Side> sides;
     for (const std::string& word : words_) sides.push_back(parse_side(word));
@@ -293,6 +297,7 @@ class CompareCommand final : public Command {
       {.shape = {}, .seqs = {}, .dim_default = {}, .seq_kv = true, .cache = true, .types = true}};
   TablePrinter printer_;
   VmOptions vm_;
+  const CLI::App* app_ = nullptr;
 };
 
 }  // namespace

@@ -22,7 +22,7 @@ Counted Counting::count(Item item) {
   }
   Counted counted;
   counted.verdict = pass_gate(
-      device_, [&] { device_.launch(item.plan); }, *verifier_);
+      device_, [&] { device_.launch(item.plan); }, *verifier_, promised(item.plan));
   counted.item = std::move(item);
   counted.launches = device_.counts();
   counted.total = device_.total_counts();

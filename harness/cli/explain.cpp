@@ -52,14 +52,16 @@ class ExplainCommand final : public Command {
   void declare(CLI::App& app) override {
     add_rungs(app, words_, "or all")->required();
     problem_.declare(app);
-    add_tile(app, tile_);
-    app.add_flag("--ablations", ablations_, "Each rung's other tiles too");
+    app.add_flag("--ablations", ablations_, "Each rung's other tiles too")
+        ->excludes(add_tile(app, tile_));
     app.add_flag("--by-line", by_line_, "The kernel's source with the counts of each line");
-    app.add_flag("--json", json_, "Print a result file with a row for each rung");
-    add_file(app, "--save", save_, "Write that file, row by row as they are finished");
-    app.add_flag("--overwrite", overwrite_, "Start the --save file afresh");
+    CLI::Option* json =
+        app.add_flag("--json", json_, "Print a result file with a row for each rung");
+    CLI::Option* save =
+        add_file(app, "--save", save_, "Write that file, row by row as they are finished");
+    app.add_flag("--overwrite", overwrite_, "Start the --save file afresh")->needs(save);
     add_vm_options(app, vm_);
-    printer_.declare(app);
+    printer_.declare(app)->excludes(json);
   }
 
   Exit execute() override {
@@ -162,7 +164,7 @@ class ExplainCommand final : public Command {
         Problem problem = shape;
         set_types(*rung, problem);
         items.push_back(rung_item(*rung, problem, tile_, machine, problem_.inputs()));
-        if (!ablations_ || !tile_.empty()) continue;
+        if (!ablations_) continue;
         const Instance* own = items.back().instance;
         for (const Instance* instance :
              rung->find_instances(problem.head_dim, problem.dtype, false)) {

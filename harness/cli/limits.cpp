@@ -54,8 +54,8 @@ class LimitsCommand final : public Command {
   explicit LimitsCommand(std::vector<std::string> words) : argv_(std::move(words)) {}
 
   void declare(CLI::App& app) override {
-    add_file(app, "--json", json_, "Write limits.json here");
-    app.add_flag("--overwrite", overwrite_, "Replace the --json file");
+    CLI::Option* json = add_file(app, "--json", json_, "Write limits.json here");
+    app.add_flag("--overwrite", overwrite_, "Replace the --json file")->needs(json);
     printer_.declare(app);
   }
 

@@ -155,8 +155,8 @@ class ListCommand final : public Command {
     app.add_option("pattern", words_,
                    "Rungs that these words mean (06, 06_batched, hopper), of them those with all "
                    "other words in their name, idea or properties (causal, swizzle)");
-    app.add_flag("--json", json_, "Print JSON, for programs");
-    printer_.declare(app);
+    CLI::Option* json = app.add_flag("--json", json_, "Print JSON, for programs");
+    printer_.declare(app)->excludes(json);
   }
 
   Exit execute() override {

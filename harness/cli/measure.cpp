@@ -21,8 +21,9 @@ void add_measure_options(CLI::App& app, BenchOptions& options) {
       "Fewer spaced launches in a visit, as for a set of several runs");
   app.add_flag("--backwards", policy.backwards,
                "Visit the last kernel first, as in every second run of a set");
-  add_file(app, "--json", options.json, "Result file; rows of a problem that it has are kept");
-  app.add_flag("--overwrite", options.overwrite, "Start the --json file afresh");
+  CLI::Option* json =
+      add_file(app, "--json", options.json, "Result file; rows of a problem that it has are kept");
+  app.add_flag("--overwrite", options.overwrite, "Start the --json file afresh")->needs(json);
   add_file(app, "--verified", options.verified,
            "Result file of this build on this card; what it verified is not verified again");
 }

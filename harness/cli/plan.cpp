@@ -12,6 +12,7 @@
 #include "harness/cli/problem_options.h"
 #include "harness/cli/table.h"
 #include "harness/device/vm.h"
+#include "harness/measure/item.h"
 #include "harness/results/json.h"
 #include "harness/results/row.h"
 #include "kernels/catalogue.h"
@@ -65,13 +66,13 @@ Json json_of(const Launch& launch) {
           {"arguments", std::move(arguments)}};
 }
 
-Json json_of(const Rung& rung, const Problem& problem, const PlanResult& result) {
-  Json row{{"rung", rung.name}, {"problem", to_json(problem, RowInputs())}};
-  if (const auto* unsupported = std::get_if<Unsupported>(&result)) {
-    row["refused"] = unsupported->reason;
+Json json_of(const Item& item) {
+  Json row{{"rung", item.rung->name}, {"problem", to_json(item.problem())}};
+  if (!item.refused.empty()) {
+    row["refused"] = item.refused;
     return row;
   }
-  const auto& plan = std::get<LaunchPlan>(result);
+  const LaunchPlan& plan = item.plan;
   row["launches"] = Json::array();
   for (const Launch& each : plan.launches) row["launches"].push_back(json_of(each));
   row["deterministic"] = plan.deterministic;
@@ -82,18 +83,15 @@ Json json_of(const Rung& rung, const Problem& problem, const PlanResult& result)
   return row;
 }
 
-std::string text_of(const Rung& rung, const Problem& problem, const PlanResult& result) {
-  std::string text = fmt::format("{} on {}\n", rung.name, to_string(problem));
-  if (const auto* unsupported = std::get_if<Unsupported>(&result)) {
-    return text + fmt::format("  unsupported: {}\n", unsupported->reason);
-  }
-  const auto& plan = std::get<LaunchPlan>(result);
-  for (const Launch& each : plan.launches) {
+std::string text_of(const Item& item) {
+  std::string text = fmt::format("{} on {}\n", item.rung->name, to_string(item.problem()));
+  if (!item.refused.empty()) return text + fmt::format("  unsupported: {}\n", item.refused);
+  for (const Launch& each : item.plan.launches) {
     text += fmt::format("  {}: grid {} x {} x {}, {} threads, {} bytes of dynamic shared memory\n",
                         each.entry, each.grid.x, each.grid.y, each.grid.z, each.block,
                         each.dynamic_shared);
   }
-  for (const Scratch& each : plan.scratch) {
+  for (const Scratch& each : item.plan.scratch) {
     text += fmt::format("  scratch: {}, {} bytes\n", each.name, each.bytes);
   }
   return text;
@@ -104,6 +102,7 @@ class PlanCommand final : public Command {
   void declare(CLI::App& app) override {
     add_rungs(app, words_, "or all")->required();
     problem_.declare(app);
+    add_tile(app, tile_);
     add_integer(app, "--sms", machine_.sms, 1, kMostSms,
                 fmt::format("SMs of the card that is planned for (default {})", machine_.sms));
     app.add_flag("--json", json_, "Print JSON, for programs");
@@ -116,14 +115,11 @@ class PlanCommand final : public Command {
     for (const Rung* rung : select_rungs(words_)) {
       for (Problem problem : problem_.problems()) {
         set_types(*rung, problem);
-        const PlanResult result = make_plan(*rung, problem, machine_);
-        const auto* unsupported = std::get_if<Unsupported>(&result);
-        any |= unsupported == nullptr;
-        if (unsupported && refused.empty()) {
-          refused = with_example(unsupported->reason, *rung, problem);
-        }
-        document["plans"].push_back(json_of(*rung, problem, result));
-        text += text_of(*rung, problem, result);
+        const Item item = rung_item(*rung, problem, tile_, machine_);
+        any |= item.refused.empty();
+        if (refused.empty()) refused = with_example(item.refused, *rung, problem);
+        document["plans"].push_back(json_of(item));
+        text += text_of(item);
       }
     }
     if (!any) throw UsageError(refused);
@@ -133,6 +129,7 @@ class PlanCommand final : public Command {
 
  private:
   std::vector<std::string> words_;
+  std::string tile_;
   ProblemOptions problem_{{.shape = {},
                            .seqs = {},
                            .dim_default = {},
@@ -140,7 +137,8 @@ class PlanCommand final : public Command {
                            .dims = true,
                            .lse = true,
                            .cache = true,
-                           .types = true}};
+                           .types = true,
+                           .inputs = false}};
   DeviceDescription machine_ = vm_description();
   bool json_ = false;
 };

@@ -25,7 +25,7 @@ void ProblemOptions::declare(CLI::App& app) {
       if (field.option) declare(app, field, value);
     }
   });
-  declare_inputs(app);
+  if (use_.inputs) declare_inputs(app);
   if (use_.seed) decided_by_files_.push_back(add_seed(app, seed_));
 }
 

@@ -26,9 +26,10 @@ struct ProblemUse {
   bool seed = false;               ///< --seed
   bool cache = false;              ///< --kv-heads, --lengths, --page, --layout, --sinks, windows
   bool types = false;              ///< --dtype
+  bool inputs = true;              ///< --inputs, --spread
 };
 
-/// --batch, --heads, --seq, --dim, --causal, --inputs, --spread and what else the use says.
+/// --batch, --heads, --seq, --dim, --causal and what else the use says.
 class ProblemOptions {
  public:
   explicit ProblemOptions(ProblemUse use);

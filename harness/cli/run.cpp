@@ -274,9 +274,8 @@ class RunCommand final : public Command {
 
   Exit verify(Device& device, const Item& item, const Verifier& verifier) {
     HostTensor output;
-    Verdict verdict = pass_gate(
-        device, [&] { launch(device, item.plan); }, verifier, &output);
-    require_promised_bits(verdict, item.rung->capabilities);
+    const Verdict verdict = pass_gate(
+        device, [&] { launch(device, item.plan); }, verifier, promised(item.plan), &output);
     print_verdict(item, verdict);
     // The verdict is with the reader before anything is written, which may fail.
     std::fflush(stdout);
@@ -290,7 +289,8 @@ class RunCommand final : public Command {
       if (verdict.ok && !no_time_ && device.has_clock()) time(device, item, row);
     } catch (const io::Interrupted&) {
       print_note("interrupted: verified, not timed");
-    } catch (const std::exception&) {
+    } catch (const std::exception& error) {
+      row.settle(Status::error, error.what());
       failure = std::current_exception();
     }
     std::fflush(stdout);

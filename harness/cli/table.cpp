@@ -148,8 +148,8 @@ std::string markdown_table(const Table& table) {
   return text + "\n";
 }
 
-void TablePrinter::declare(CLI::App& app) {
-  add_choice<TableFormat>(
+CLI::Option* TablePrinter::declare(CLI::App& app) {
+  return add_choice<TableFormat>(
       app, "--format", format_,
       {{"text", TableFormat::text}, {"csv", TableFormat::csv}, {"markdown", TableFormat::markdown}},
       "How tables are printed (default text)");

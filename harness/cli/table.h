@@ -51,7 +51,7 @@ std::string markdown_table(const Table& table);
 class TablePrinter {
  public:
   /// --format text|csv|markdown.
-  void declare(CLI::App& app);
+  CLI::Option* declare(CLI::App& app);
   TableFormat format() const { return format_; }
 
   /// A line or several of text beside the tables; not in CSV.

@@ -19,8 +19,6 @@
 #include "harness/environment/occupancy.h"
 #include "harness/environment/ptxas.h"
 #include "harness/measure/bench.h"
-#include "harness/measure/identity.h"
-#include "harness/results/occupancy_row.h"
 
 namespace fa::cli {
 namespace {
@@ -29,7 +27,11 @@ constexpr std::int64_t kDefaultSeq = 8192;
 
 /// A launch of an instance, one of several or all of it.
 struct StaticRow {
-  OccupancyRow row;
+  const Item* item = nullptr;
+  const char* entry = "";
+  BlockNeeds needs;
+  std::int64_t spill_bytes = 0;
+  Occupancy occupancy;
   bool several = false;
 };
 
@@ -118,19 +120,20 @@ class TuneCommand final : public Command {
            "Only these tiles (default: all that the build has)")
         ->type_name("TILE,...");
     app.add_flag("--static", static_,
-                 "No GPU: registers and spills by ptxas, shared memory, computed occupancy; --json "
-                 "writes an occupancy file");
+                 "No GPU: registers and spills by ptxas, shared memory, computed occupancy");
     app.add_option_function<std::string>(
            "--sm", [this](const std::string& text) { sms_ = parse_sms(text); },
            "With --static: compute capabilities x 10 (default: all that the build has code for)")
         ->type_name("N,...");
     add_measure_options(app, options_);
     printer_.declare(app);
+    app_ = &app;
   }
 
   Exit execute() override {
     const Rung& rung = select_rung(rung_word_);
     if (!static_ && !sms_.empty()) throw UsageError("--sm goes with --static");
+    if (static_) allow_beside(*app_, "--static", {"rung", "--tiles", "--sm", "--dim", "--format"});
     problem_ = problem_options_.problem();
     set_types(rung, problem_);
     options_.inputs = problem_options_.inputs();
@@ -208,10 +211,9 @@ class TuneCommand final : public Command {
   // --- without a GPU ---
 
   Exit show_static(const Rung& rung) {
-    require_new_file("--json", options_.json, options_.overwrite);
     const std::vector<Item> items = static_items(rung);
     if (rung.tuned.empty()) note_missing_tiles(rung);
-    std::vector<OccupancyRow> rows;
+    bool any = false;
     for (const SmLimits& limits : known_sm_limits()) {
       if (!sms_.empty() && std::count(sms_.begin(), sms_.end(), limits.sm) == 0) continue;
       const std::vector<StaticRow> compiled = compile_report(items, limits);
@@ -221,14 +223,11 @@ class TuneCommand final : public Command {
             fmt::format("--sm '{}': this build has no code of {} for it", limits.sm, rung.name));
       }
       print_static(rung, limits, compiled);
-      for (const StaticRow& each : compiled) rows.push_back(each.row);
+      any = true;
     }
-    if (rows.empty()) {
+    if (!any) {
       throw DeviceError("the report of ptxas has none of these kernels; build the target fa");
     }
-    std::fflush(stdout);
-    const Json generator = generator_json(source_state(), options_.argv);
-    write_new_json(options_.json, occupancy_document(generator, rows), options_.overwrite);
     return Exit::ok;
   }
 
@@ -265,24 +264,8 @@ class TuneCommand final : public Command {
             .threads = launch.block,
             .registers = compiled->registers,
             .shared = launch.dynamic_shared + static_cast<std::size_t>(compiled->static_shared)};
-        const Occupancy found = occupancy(limits, needs);
-        const OccupancyRow row{.id = item.key.id,
-                               .variant = item.key.variant,
-                               .entry = launch.entry,
-                               .ablation = item.ablation,
-                               .head_dim = item.problem().head_dim,
-                               .sm = limits.sm,
-                               .threads = needs.threads,
-                               .registers = needs.registers,
-                               .spill_bytes = compiled->spill_bytes(),
-                               .shared_bytes = needs.shared,
-                               .blocks_allowed = {.registers = found.by_registers,
-                                                  .shared_memory = found.by_shared_memory,
-                                                  .warps = found.by_warps,
-                                                  .blocks = found.by_blocks},
-                               .blocks_per_sm = found.blocks,
-                               .limited_by = found.limits};
-        rows.push_back({row, item.plan.launches.size() > 1});
+        rows.push_back({&item, launch.entry, needs, compiled->spill_bytes(),
+                        occupancy(limits, needs), item.plan.launches.size() > 1});
       }
     }
     return rows;
@@ -301,15 +284,16 @@ class TuneCommand final : public Command {
                  {"blocks/SM"},
                  {"warps/SM"},
                  {"limited by", left}});
-    for (const auto& [row, several] : rows) {
-      const BlocksAllowed& allowed = row.blocks_allowed;
-      table.add({fmt::format("{}", row.head_dim), row.variant, fmt::format("{}", row.registers),
-                 fmt::format("{}", row.spill_bytes), kib(row.shared_bytes),
-                 fmt::format("{}", allowed.registers), fmt::format("{}", allowed.shared_memory),
-                 fmt::format("{}", allowed.warps), fmt::format("{}", row.blocks_per_sm),
-                 fmt::format("{}", row.blocks_per_sm * row.threads / 32),
-                 joined(row.limited_by) + (row.ablation ? "" : "; the rung's own") +
-                     (several ? fmt::format("; {}", row.entry) : "")});
+    for (const StaticRow& row : rows) {
+      const Occupancy& found = row.occupancy;
+      table.add({fmt::format("{}", row.item->problem().head_dim), row.item->key.variant,
+                 fmt::format("{}", row.needs.registers), fmt::format("{}", row.spill_bytes),
+                 kib(row.needs.shared), fmt::format("{}", found.by_registers),
+                 fmt::format("{}", found.by_shared_memory), fmt::format("{}", found.by_warps),
+                 fmt::format("{}", found.blocks),
+                 fmt::format("{}", found.blocks * row.needs.threads / 32),
+                 joined(found.limits) + (row.item->ablation ? "" : "; the rung's own") +
+                     (row.several ? fmt::format("; {}", row.entry) : "")});
     }
     printer_.say("\n");
     printer_.print(
@@ -330,6 +314,7 @@ class TuneCommand final : public Command {
   std::string rung_word_;
   TablePrinter printer_;
   std::vector<int> sms_;
+  const CLI::App* app_ = nullptr;
   bool static_ = false;
 };
 

@@ -34,10 +34,15 @@ struct Verdict {
   Leftovers left;                       ///< of the first launch that had any
 };
 
-/// What a second launch must give: the same bits, or for kernels of others, which may add up parts
-/// in the order in which they arrive, a result that passes the check as well. A backward pass may
-/// add up its dQ in any order; dK and dV must have the same bits.
-enum class Repeat { bits, correct };
+/// What a second launch must give: the same bits; in `other_d_q`, gradients whose dQ may be added
+/// up in another order, while dK and dV have the same bits; or, for kernels of others, which may
+/// add up all parts in the order in which they arrive, a result that passes the check as well.
+enum class Repeat { bits, other_d_q, correct };
+
+/// What a rung promises.
+inline Repeat promised(const LaunchPlan& plan) {
+  return plan.deterministic ? Repeat::bits : Repeat::other_d_q;
+}
 
 /// Poisons O, launches, checks O against the reference, looks at the red zones; poisons O again,
 /// launches again, in the opposite order where the device decides the order, and compares bit for
@@ -45,9 +50,6 @@ enum class Repeat { bits, correct };
 /// The problem must be loaded. `launch` enqueues one pass. A KernelFault is a verdict, other errors
 /// are thrown. The first O is moved to *output when that is given.
 Verdict pass_gate(Device& device, const std::function<void()>& launch, const Verifier& verifier,
-                  HostTensor* output = nullptr, Repeat repeat = Repeat::bits);
-
-/// Rejects gradients whose second launch gave other bits, of a rung that is deterministic.
-void require_promised_bits(Verdict& verdict, Capabilities capabilities);
+                  Repeat repeat, HostTensor* output = nullptr);
 
 }  // namespace fa

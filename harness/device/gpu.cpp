@@ -466,7 +466,7 @@ void GpuDevice::allow_dynamic_shared(const Launch& launch) {
 void GpuDevice::launch(const LaunchPlan& plan) {
   provide_scratch(plan);
   std::vector<void*> scratch;
-  for (const Region& region : scratch_) scratch.push_back(region.data());
+  for (std::size_t i = 0; i < plan.scratch.size(); ++i) scratch.push_back(scratch_[i].data());
   GpuBuffers buffers{.tensors = {}, .scratch = scratch};
   // A kernel that has no tensor among its arguments needs no problem.
   for (std::size_t i = 0; i < buffers.tensors.size() && !buffers_.empty(); ++i)

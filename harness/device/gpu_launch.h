@@ -18,7 +18,8 @@ struct GpuBuffers {
 };
 
 /// Lets the kernel have the dynamic shared memory of this launch on the current device. Throws
-/// DeviceError when it has not as much, and KernelFault for a kernel that cannot run on it.
+/// KernelFault where the device has not as much, and DeviceError where the build has no code of the
+/// kernel for it.
 void raise_shared_limit(const Launch& launch);
 
 /// Enqueues the launch on a stream of the current device. Waits for nothing. Throws as

@@ -104,8 +104,8 @@ double GpuStopwatch::untimed(const Launch& launch) {
       .count();
 }
 
-std::optional<double> GpuStopwatch::single(const Launch& launch, L2Policy l2) {
-  return measure(launch, 1, 1, l2 == L2Policy::flush);
+std::optional<double> GpuStopwatch::single(const Launch& launch) {
+  return measure(launch, 1, 1, true);
 }
 
 std::optional<double> GpuStopwatch::train(const Launch& launch, int count, int ahead) {

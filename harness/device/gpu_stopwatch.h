@@ -32,7 +32,7 @@ class GpuStopwatch final : public Stopwatch {
   GpuStopwatch& operator=(const GpuStopwatch&) = delete;
 
   double untimed(const Launch& launch) override;
-  std::optional<double> single(const Launch& launch, L2Policy l2) override;
+  std::optional<double> single(const Launch& launch) override;
   std::optional<double> train(const Launch& launch, int count, int ahead) override;
   std::optional<Launch> record(const Launch& launch, int count) override;
   void idle(double ms) override;

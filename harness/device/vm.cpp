@@ -253,8 +253,8 @@ ptxvm::Argument VmDevice::marshal(const Argument& argument) const {
       argument);
 }
 
-ptxvm::LaunchConfig VmDevice::configure(const Launch& step) const {
-  require_launchable(step, scratch_.size());
+ptxvm::LaunchConfig VmDevice::configure(const Launch& step, std::size_t scratch_buffers) const {
+  require_launchable(step, scratch_buffers);
   ptxvm::LaunchConfig config;
   config.grid = to_machine(step.grid);
   config.block = {static_cast<std::uint32_t>(step.block), 1, 1};
@@ -268,10 +268,10 @@ void VmDevice::launch(const LaunchPlan& plan) {
   if (!memory_) throw std::logic_error("no problem is loaded in the virtual machine");
   counts_.clear();
   provide_scratch(plan);
-  for (const Launch& step : plan.launches) run(step, plan.deterministic);
+  for (const Launch& step : plan.launches) run(step, plan);
 }
 
-void VmDevice::run(const Launch& step, bool deterministic) {
+void VmDevice::run(const Launch& step, const LaunchPlan& plan) {
   const ptxvm::Module& module = options_.ptx->find(step.entry);
   ptxvm::Options options;
   options.threads = options_.threads;
@@ -284,7 +284,7 @@ void VmDevice::run(const Launch& step, bool deterministic) {
     options.cta_order = ptxvm::Order::kReversed;
   }
   ptxvm::Races races;
-  ptxvm::GlobalRaces global(deterministic ? ptxvm::Sums::kOneOrder : ptxvm::Sums::kAnyOrder);
+  ptxvm::GlobalRaces global(plan.deterministic ? ptxvm::Sums::kOneOrder : ptxvm::Sums::kAnyOrder);
   if (options_.checkers) options.observers.push_back(&races);
   // Thread blocks pass results to each other through scratch memory alone.
   if (options_.checkers && uses_scratch(step) && problem_.stored_bytes() <= kMostWatched) {
@@ -294,7 +294,8 @@ void VmDevice::run(const Launch& step, bool deterministic) {
   if (options_.counters) options.observers.push_back(&counters);
   ptxvm::LaunchResult result;
   try {
-    result = ptxvm::launch(module, step.entry, configure(step), *memory_, options);
+    result =
+        ptxvm::launch(module, step.entry, configure(step, plan.scratch.size()), *memory_, options);
   } catch (const ptxvm::Error& error) {
     refuse(step, module.kernel(step.entry), error);
   }

@@ -78,14 +78,14 @@ class VmDevice final : public Device {
   ptxvm::Counts total_counts() const;
 
  private:
-  ptxvm::LaunchConfig configure(const Launch& step) const;
+  ptxvm::LaunchConfig configure(const Launch& step, std::size_t scratch_buffers) const;
   ptxvm::Argument marshal(const Argument& argument) const;
   void provide_scratch(const LaunchPlan& plan);
   ptxvm::Address address(Tensor tensor) const;  ///< null for what the problem does not have
   HostTensor download(Tensor source, HostTensor target) const;
   HostTensor download_rows(Tensor tensor);  ///< of one that may have strides
   void unload();
-  void run(const Launch& step, bool deterministic);
+  void run(const Launch& step, const LaunchPlan& plan);
 
   VmOptions options_;
   DeviceDescription description_;

@@ -182,10 +182,9 @@ class ProblemRun {
       if (item.peer) rows_[i].peak_bytes = before->peak_bytes;
       return;
     }
-    Verdict verdict = pass_gate(
-        device_, [&] { launch(item, true); }, *verifier_, nullptr,
-        item.peer ? Repeat::correct : Repeat::bits);
-    if (!item.peer) require_promised_bits(verdict, item.rung->capabilities);
+    const Verdict verdict = pass_gate(
+        device_, [&] { launch(item, true); }, *verifier_,
+        item.peer ? Repeat::correct : promised(item.plan));
     if (verdict.check.rows_total > 0) rows_[i].check = check_of(verdict);
     if (!verdict.ok) rows_[i].settle(Status::incorrect, verdict.reason);
     if (!item.peer || !item.peer->device_bytes) return;
@@ -350,7 +349,12 @@ BenchOutcome run_bench(GpuDevice& device, const BenchOptions& options, const Ben
   std::optional<ResultsFile> file, verified;
   const FileIdentity identity{generator_json(source, options.argv), device_json(device, nvml.get()),
                               policy_json(options.policy, options.seed, device, nvml.get(), true)};
-  if (!options.verified.empty()) verified.emplace(options.verified, identity, false);
+  if (!options.verified.empty()) {
+    verified.emplace(options.verified, identity, false);
+    if (verified->size() == 0) {
+      throw ForeignResults(fmt::format("--verified: '{}' has no rows", options.verified.string()));
+    }
+  }
   if (!options.json.empty()) {
     file.emplace(options.json, identity, options.overwrite);
     if (file->size() > 0)

@@ -24,7 +24,7 @@ struct ForeignResults : std::runtime_error {
 struct FileIdentity {
   Json generator;  ///< compared: version, git_sha, git_dirty, nvcc, flags
   Json device;     ///< compared: kind, name, sm, memory, driver, power_limit
-  Json policy;     ///< compared whole
+  Json policy;     ///< compared: what the new one has
 };
 
 /// A result file as it was read.

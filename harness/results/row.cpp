@@ -53,16 +53,6 @@ std::string describe(const Problem& problem, const RowInputs& inputs) {
   return text;
 }
 
-Json to_json(const Problem& problem, const RowInputs& inputs) {
-  Json json = to_json(problem);
-  json.update(to_json(inputs));
-  return json;
-}
-
-RowInputs inputs_from_json(const Json& json) {
-  return from_json<RowInputs>(json);
-}
-
 Json to_json(const Row& row) {
   Json json = JsonForm<Row>::write(row, {});
   if (row.key.kind == RowKind::peer) {

@@ -261,11 +261,6 @@ struct Row {
   void settle(Status to, std::string why) { status = to, reason = std::move(why); }
 };
 
-/// The problem, and inputs and spread where they are not normal and 1.
-Json to_json(const Problem& problem, const RowInputs& inputs);
-/// Throws std::exception when a field is of another type.
-RowInputs inputs_from_json(const Json& json);
-
 Json to_json(const Row& row);
 /// Throws std::exception when a field is missing or of another type.
 Row row_from_json(const Json& json);

@@ -111,7 +111,7 @@ Json run(const Json& request) {
   device.load(problem, prepared.inputs);
   HostTensor output;
   const Verdict verdict = pass_gate(
-      device, [&] { device.launch(held.plan); }, prepared.verifier, &output);
+      device, [&] { device.launch(held.plan); }, prepared.verifier, promised(held.plan), &output);
 
   HostTensor lse;
   if (problem.backward) {

@@ -15,7 +15,6 @@
 #include "harness/environment/build.h"
 #include "harness/environment/nvml.h"
 #include "harness/io/interrupt.h"
-#include "harness/measure/bench.h"
 #include "harness/measure/identity.h"
 #include "harness/measure/limits/loops.h"
 
@@ -180,7 +179,7 @@ int calibrate(const Bench& bench, const Loop& loop, GpuStopwatch& stopwatch) {
   for (int tries = 0; tries < 8; ++tries) {
     const auto launch = [&] { bench.launch(loop, iterations); };
     stopwatch.untimed(launch);
-    const std::optional<double> ms = stopwatch.single(launch, L2Policy::warm);
+    const std::optional<double> ms = stopwatch.single(launch);
     if (!ms) continue;
     const int next = iterations_for(kLaunchMs, *ms, iterations);
     if (*ms >= kLaunchMs / 4) return next;

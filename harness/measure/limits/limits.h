@@ -16,7 +16,8 @@ class GpuDevice;
 
 namespace fa::limits {
 
-/// The timing policy: as `fa bench`, shorter. Buffers are as the launch before left them.
+/// The timing policy: that of `fa bench` with lengths of its own. Buffers are as the launch before
+/// left them.
 TimingPolicy limits_policy();
 
 /// Iterations for launches of `wanted_ms`, from a launch that took `ms`; at least 1, at most

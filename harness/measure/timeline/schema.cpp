@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// fa_schema KIND: prints the JSON schema of a file of results, limits, occupancy or clock stamps.
+// fa_schema KIND: prints the JSON schema of a file of results, limits or clock stamps.
 // The columns are the fields of its rows; what else holds is in a *.schema.json beside them.
 #include <fmt/format.h>
 
@@ -12,7 +12,6 @@
 #include "harness/measure/limits/row.h"
 #include "harness/measure/timeline/row.h"
 #include "harness/results/json_file.h"
-#include "harness/results/occupancy_row.h"
 
 namespace {
 
@@ -25,7 +24,6 @@ constexpr std::array kKinds{
     Kind{"results", "harness/results/results.schema.json", fa::schema_of<fa::Row>},
     Kind{"limits", "harness/measure/limits/limits.schema.json",
          fa::schema_of<fa::limits::LimitRow>},
-    Kind{"occupancy", "harness/results/occupancy.schema.json", fa::schema_of<fa::OccupancyRow>},
     Kind{"timeline", "harness/measure/timeline/timeline.schema.json",
          fa::schema_of<fa::timeline::TimelineRow>},
 };
@@ -44,7 +42,7 @@ int main(int argc, char** argv) try {
     fmt::print("{}", fa::document_text(document));
     return 0;
   }
-  fmt::print(stderr, "fa_schema results, limits, occupancy or timeline\n");
+  fmt::print(stderr, "fa_schema results, limits or timeline\n");
   return 2;
 } catch (const std::exception& error) {
   fmt::print(stderr, "fa_schema: error: {}\n", error.what());

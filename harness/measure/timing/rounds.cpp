@@ -62,7 +62,7 @@ class ItemRun {
     for (int i = 0; i < policy_.spaced_max && (i == 0 || spent < policy_.spaced_ms); ++i) {
       const double gap = idle_gap_ms(policy_, duration_ms_);
       stopwatch_.idle(gap);
-      const double ms = take([&] { return stopwatch_.single(item_.launch, policy_.l2); });
+      const double ms = take([&] { return stopwatch_.single(item_.launch); });
       times_.spaced.push_back(ms);
       duration_ms_ = ms;
       spent += gap + ms;

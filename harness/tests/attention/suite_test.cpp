@@ -105,7 +105,7 @@ TEST_CASE("both suites let the maximum grow late in the row") {
   }
 }
 
-TEST_CASE("full suites cover what the acceptance names") {
+TEST_CASE("full suites cover batches, heads, ragged lengths and long sequences") {
   for (const int d : {64, 128}) {
     const std::vector<Case> cases = suite_cases(Suite::full, kTiled);
     for (const auto& [batch, heads] : {std::pair{1, 1}, std::pair{2, 3}, std::pair{4, 16}}) {

@@ -82,7 +82,7 @@ struct Fixture {
   Fixture() { device.load(problem, inputs); }
   Verdict pass() {
     return pass_gate(
-        device, [&] { device.launch(); }, verifier);
+        device, [&] { device.launch(); }, verifier, Repeat::bits);
   }
 };
 
@@ -119,7 +119,7 @@ TEST_CASE_METHOD(Fixture, "another implementation may give other bits, but must 
       device.skip_a_row = wrong && launches++ > 0;
       device.launch();
     };
-    return pass_gate(device, launch, verifier, nullptr, Repeat::correct);
+    return pass_gate(device, launch, verifier, Repeat::correct);
   };
   device.drift = true;
   const Verdict verdict = repeat();
@@ -140,7 +140,7 @@ TEST_CASE_METHOD(Fixture, "a write outside the tensors is refused, and the next 
 TEST_CASE_METHOD(Fixture, "a fault leaves nothing to the next rung") {
   device.counted = device.write_outside = true;
   const Verdict verdict = pass_gate(
-      device, [] { throw KernelFault("trap"); }, verifier);
+      device, [] { throw KernelFault("trap"); }, verifier, Repeat::bits);
   CHECK(verdict.reason == "trap");
   CHECK(pass().ok);
 }
@@ -224,9 +224,9 @@ struct GradientFixture {
     device.honest_gradients = {rounded(problem, reference_d_q(problem, inputs, all(problem)).exact),
                                rounded(keys, of_keys.d_k.exact), rounded(keys, of_keys.d_v.exact)};
   }
-  Verdict pass() {
+  Verdict pass(Repeat repeat = Repeat::other_d_q) {
     return pass_gate(
-        device, [&] { device.launch(); }, verifier);
+        device, [&] { device.launch(); }, verifier, repeat);
   }
 };
 
@@ -242,6 +242,9 @@ TEST_CASE_METHOD(GradientFixture, "dQ may be added up in another order, dK may n
   const Verdict other = pass();
   CHECK(other.ok);
   CHECK_FALSE(other.repeatable);
+  device.launches = 0;
+  CHECK(pass(Repeat::bits).reason ==
+        "a second launch gave another dQ, which a deterministic rung must not");
   device.launches = 0;
   device.drift_d_k = true;
   const Verdict verdict = pass();

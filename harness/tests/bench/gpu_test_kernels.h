@@ -7,7 +7,7 @@
 
 namespace fa::test {
 
-/// Adds v to elements of the output at offset (in elements, may be outside).
+/// Writes 1 to the element of the output at offset (in elements, may be outside).
 extern const void* const kStrayWrite;  // (half* O, int64 offset)
 /// Runs for a number of nanoseconds.
 extern const void* const kSpin;  // (int64 nanoseconds)

@@ -1,43 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Rows that are no measurement of a rung: occupancy without a card, and clock stamps.
+// Rows of clock stamps.
 #include <vector>
 
 #include "harness/measure/timeline/row.h"
-#include "harness/results/occupancy_row.h"
 #include "harness/tests/bench/json_printer.h"
 #include "harness/tests/catch.h"
 
 namespace fa {
 namespace {
-
-TEST_CASE("a row of computed occupancy is what is in the file") {
-  OccupancyRow row;
-  row.id = "06";
-  row.variant = "128x64w4";
-  row.entry = "fa_06_batched_d128";
-  row.head_dim = 128;
-  row.sm = 90;
-  row.threads = 128;
-  row.registers = 255;
-  row.shared_bytes = 65536;
-  row.spill_bytes = 8;
-  row.blocks_allowed.shared_memory = 3;
-  row.blocks_per_sm = 2;
-  row.limited_by = {Limit::registers};
-  const Json json = to_json(row);
-  CHECK(json["sm"] == 90);
-  CHECK(json["ablation"] == false);
-  CHECK(json["shared_bytes"] == 65536);
-  CHECK(json["blocks_allowed"]["shared memory"] == 3);
-  CHECK(json["blocks_per_sm"] == 2);
-  CHECK(json["limited_by"] == Json::array({"registers"}));
-  CHECK(to_json(from_json<OccupancyRow>(json)) == json);
-  const std::vector<OccupancyRow> rows{row, row};
-  const Json document = occupancy_document({{"version", "1"}}, rows);
-  CHECK(document["kind"] == "occupancy");
-  CHECK(document["generator"]["version"] == "1");
-  CHECK(document["rows"] == Json::array({json, json}));
-}
 
 using timeline::Kind;
 using timeline::Stamp;

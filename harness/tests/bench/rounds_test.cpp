@@ -32,7 +32,7 @@ struct FakeStopwatch final : Stopwatch {
     now += running;
     return running;
   }
-  std::optional<double> single(const Launch& launch, L2Policy) override {
+  std::optional<double> single(const Launch& launch) override {
     launch();
     if (expire-- > 0) return std::nullopt;
     now += running;

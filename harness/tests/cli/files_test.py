@@ -76,7 +76,7 @@ class Refusals(FileCase):
         for target in ("pipe", "null", "/dev/full"):
             for words in ((*RUN, "--json"), (*RUN, "--output"), (*RUN, "--trace"),
                           ("bench", "06", "--json"), ("explain", "06", "--save"),
-                          ("tune", "06", "--static", "--json"), ("limits", "--json")):  # fmt: skip
+                          ("limits", "--json")):  # fmt: skip
                 self.refused(*words, target, code=ENVIRONMENT, says="not a regular file")
         self.assertTrue(stat.S_ISCHR(os.stat("/dev/full").st_mode))
         self.assertTrue((self.folder / "null").is_symlink())
@@ -102,8 +102,7 @@ class Refusals(FileCase):
             self.assertEqual(notes.read_text(), "my notes")
             self.good(option, notes, "--overwrite")
             self.assertNotEqual(notes.read_bytes(), b"my notes")
-        for words in (("tune", "06", "--static", "--json"), ("limits", "--json")):
-            self.refused(*words, notes, says="exists; --overwrite replaces it")
+        self.refused("limits", "--json", notes, says="exists; --overwrite replaces it")
 
     def test_what_a_former_run_wrote_is_continued(self) -> None:
         words = ("--trace", "t.json", "--json", "r.json")

@@ -392,7 +392,7 @@ TEST_CASE("persistent rungs are right on a card of three SMs") {
     const LaunchPlan plan = std::get<LaunchPlan>(make_plan(rung, problem, hopper_with(3)));
     const Verifier verifier(problem, inputs);
     const Verdict verdict = pass_gate(
-        device, [&] { device.launch(plan); }, verifier);
+        device, [&] { device.launch(plan); }, verifier, promised(plan));
     CHECK(verdict.reason == "");
     CHECK(verdict.ok);
   }

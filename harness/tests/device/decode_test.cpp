@@ -63,7 +63,7 @@ TEST_CASE("every rung is right on cards of any size, in every order of warps") {
         VmDevice device({.threads = 1, .ptx = kernels()});
         device.load(problem, inputs);
         const Verdict verdict = pass_gate(
-            device, [&] { device.launch(plan); }, verifier, &first);
+            device, [&] { device.launch(plan); }, verifier, promised(plan), &first);
         CHECK(verdict.reason == "");
         VmDevice other({.threads = 2, .reversed = true, .ptx = kernels()});
         other.load(problem, inputs);

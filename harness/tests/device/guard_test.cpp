@@ -76,7 +76,7 @@ bool passes(const Rung& rung, const Problem& problem, const Inputs& inputs,
   device.load(problem, inputs);
   const LaunchPlan plan = plan_of(rung, problem);
   const Verdict verdict = pass_gate(
-      device, [&] { device.launch(plan); }, verifier);
+      device, [&] { device.launch(plan); }, verifier, promised(plan));
   return verdict.ok;
 }
 

@@ -98,7 +98,7 @@ TEST_CASE("every instance passes the gate and gives the same bits in every order
       device.load(problem, inputs);
       HostTensor first;
       const Verdict verdict = pass_gate(
-          device, [&, &steps = plan] { device.launch(steps); }, verifier, &first);
+          device, [&, &steps = plan] { device.launch(steps); }, verifier, promised(plan), &first);
       INFO(verdict.reason << "\n" << text_of(verdict.findings));
       REQUIRE(verdict.ok);
       // The other problems' iterations are of the same kinds as those of the shortest.
@@ -152,9 +152,8 @@ TEST_CASE("every instance that computes gradients passes the gate") {
         const auto given = judged(problem, Distribution::needle, 7);
         const LaunchPlan plan = plan_of(rung, problem, to_string(instance.tile));
         device.load(problem, given->inputs);
-        Verdict verdict = pass_gate(
-            device, [&, &steps = plan] { device.launch(steps); }, given->verifier);
-        require_promised_bits(verdict, rung.capabilities);
+        const Verdict verdict = pass_gate(
+            device, [&, &steps = plan] { device.launch(steps); }, given->verifier, promised(plan));
         INFO(verdict.reason << "\n" << text_of(verdict.findings));
         CHECK(verdict.ok);
       }

@@ -43,7 +43,7 @@ void check_lengths(const Rung& rung, std::int64_t seq_q, std::int64_t seq_kv) {
       VmDevice device({.ptx = kernels()});
       device.load(problem, given->inputs);
       const Verdict verdict = pass_gate(
-          device, [&] { device.launch(plan); }, given->verifier);
+          device, [&] { device.launch(plan); }, given->verifier, promised(plan));
       INFO(rung.name << " at " << to_string(problem) << "\n"
                      << verdict.reason << "\n"
                      << text_of(verdict.findings));

@@ -42,7 +42,7 @@ inline void check_replays(Device& device, const Rung& rung) {
         const Inputs inputs = make_inputs(made, Distribution::normal, 1);
         device.load(loaded, inputs);
         const Verdict verdict = pass_gate(
-            device, [&] { device.launch(plan); }, Verifier(loaded, inputs));
+            device, [&] { device.launch(plan); }, Verifier(loaded, inputs), promised(plan));
         CAPTURE(rung.name, head_dim, planned, replayed);
         CHECK(verdict.reason == "");
       }

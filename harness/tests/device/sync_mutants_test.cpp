@@ -296,9 +296,8 @@ std::string said(const Subject& s, Verifiers& verifiers, const fs::path& folder)
   for (std::size_t i = 0; i < s.inputs.size(); ++i) {
     VmDevice device({.threads = 1, .ptx = library, .max_warp_steps = 1 << 22});
     device.load(s.problem, s.inputs[i]);
-    Verdict verdict = pass_gate(
-        device, [&] { device.launch(s.plan); }, verifiers.of(i));
-    require_promised_bits(verdict, s.rung->capabilities);
+    const Verdict verdict = pass_gate(
+        device, [&] { device.launch(s.plan); }, verifiers.of(i), promised(s.plan));
     if (!verdict.findings.empty()) return verdict.reason;
     if (!verdict.ok) return "rejects: " + verdict.reason;
   }

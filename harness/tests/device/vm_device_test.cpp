@@ -242,7 +242,7 @@ TEST_CASE("a check takes the host memory that is asked for, and no more") {
     return Verifier(problem, inputs);
   }();
   pass_gate(
-      device, [&] { device.launch(probe_plan()); }, verifier);
+      device, [&] { device.launch(probe_plan()); }, verifier, Repeat::bits);
   const double taken = 1024 * (status("VmHWM:") - before);
   const double asked = problem.bytes() + check_host_bytes(problem);
   INFO(taken / problem.bytes() << " of the problem taken, " << asked / problem.bytes()
@@ -294,7 +294,7 @@ TEST_CASE("a fault is a verdict of the gate") {
   device.load(problem, inputs);
   const Verifier verifier(problem, inputs);
   const Verdict verdict = pass_gate(
-      device, [&] { device.launch(probe_plan()); }, verifier);
+      device, [&] { device.launch(probe_plan()); }, verifier, Repeat::bits);
   CHECK_FALSE(verdict.ok);
   CHECK(contains(verdict.reason, "out of bounds"));
   REQUIRE(verdict.findings.size() == 1);

@@ -63,7 +63,7 @@ class LimitsTest(support.FolderTest):
 
     def test_another_file_is_refused(self) -> None:
         results, _ = put(self.folder, ("ampere",))
-        for text in ("{}", "[", "[" * 200_000, json.dumps(synthetic.occupancy())):
+        for text in ("{}", "[", "[" * 200_000, json.dumps(synthetic.sweep())):
             (self.folder / limits.FILE).write_text(text, encoding="utf-8")
             with self.assertRaisesRegex(ladder.LadderError, "is not a file of fa limits"):
                 limits.Limits.beside(results)

@@ -25,7 +25,7 @@ from ptxas_report import document_text
 
 jsonschema = support.need("jsonschema")
 
-COLUMNS = ("results", "limits", "occupancy", "timeline")  # what build/fa_schema knows
+COLUMNS = ("results", "limits", "timeline")  # what build/fa_schema knows
 SCHEMAS = {
     "sanitizer": support.REPOSITORY / "scripts" / "sanitize.schema.json",
     "ncu": support.REPOSITORY / "scripts" / "profile.schema.json",
@@ -118,14 +118,6 @@ class SweepTest(unittest.TestCase):
         for limited_by in ([], ["luck"], ["warps", "warps"], "warps"):
             used["limited_by"] = limited_by
             self.assertNotEqual(errors("results", document), [], limited_by)
-
-    def test_occupancy_file(self) -> None:
-        document = synthetic.occupancy()
-        self.assertEqual(errors("occupancy", document), [])
-        for name, value in (("time_ms", {}), ("sm", 8), ("limited_by", []), ("variant", "64x64")):
-            damaged = copy.deepcopy(document)
-            damaged["rows"][0][name] = value
-            self.assertNotEqual(errors("occupancy", damaged), [], name)
 
 
 class LimitsTest(unittest.TestCase):

@@ -305,23 +305,6 @@ def sweep() -> dict[str, Any]:
     return results(catalogue()) | {"rows": rows}
 
 
-def occupancy() -> dict[str, Any]:
-    """What `fa tune 06 --static --json` writes."""
-    rows = []
-    for tile in SWEPT:
-        for sm, shared in ((80, 2), (86, 1)):
-            allowed = {"registers": 2, "shared memory": shared, "warps": 12, "blocks": 16}
-            resources = used(tile)
-            del resources["local_bytes"]
-            least = [name for name in allowed if allowed[name] == min(allowed.values())]
-            row = {"id": "06", "variant": tile, "entry": "fa_06_x", "ablation": False}
-            row |= {"head_dim": 128, "sm": sm, "threads": 128, "blocks_allowed": allowed}
-            row |= resources | {"blocks_per_sm": min(allowed.values()), "limited_by": least}
-            rows.append(row)
-    document = {"schema": 1, "kind": "occupancy", "rows": rows}
-    return document | {"generator": results(catalogue())["generator"]}
-
-
 def write(folder: Path, families: tuple[str, ...], limit: int, **options: Any) -> tuple[Path, Path]:
     """(catalogue file, result file)"""
     listing = catalogue(families, limit)
