@@ -555,7 +555,7 @@ class Rung:
         return str(self.data["dtype"])
 
     def takes(self, capability: str) -> bool:
-        """ "causal", "ragged" or "lse"."""
+        """A capability of `fa list --json`."""
         return bool(self.data.get(capability))
 
     def typed(self, problem: Problem) -> Problem:
@@ -617,9 +617,11 @@ def run_fa(*arguments: str) -> str:
     """Standard output of the built fa."""
     try:
         command = [find_fa(), *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-    except (OSError, subprocess.CalledProcessError) as error:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError as error:
         raise LadderError(f"fa {' '.join(arguments)} failed: {error}") from error
+    if done.returncode != 0:
+        raise LadderError(f"fa {' '.join(arguments)} failed: {done.stderr.strip()}")
     return done.stdout
 
 

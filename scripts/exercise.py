@@ -450,7 +450,10 @@ def parse_arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--fa", type=Path, help="this program, without building anything")
     parser.add_argument("--file", type=Path, help="this file, with --fa")
     parser.add_argument("--fail-fast", action="store_true", help="end at the first case that is wrong")
-    return parser.parse_args(argv)
+    arguments = parser.parse_args(argv)
+    if arguments.file and not arguments.fa:
+        parser.error("--file needs --fa: without it the exercise in FA_OWN_DIR is built and checked")
+    return arguments
 
 
 def main(argv: list[str] | None = None) -> int:

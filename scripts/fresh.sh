@@ -70,7 +70,7 @@ enter() {
 }
 
 main() {
-  local toolkit="" base="$FRESH/$SUITE" room code=0
+  local toolkit="" base="$FRESH/$SUITE"
   if [[ ${1:-} == -h || ${1:-} == --help ]]; then
     show_usage
     return 0
@@ -86,6 +86,7 @@ main() {
   have debootstrap || die "debootstrap is not installed (Debian: apt-get install debootstrap)" 3
   make_base "$base"
   room="$(mktemp -d "$FRESH/room-XXXXXX")"
+  trap 'rm -rf "$room"' EXIT
   step "fresh room: $room"
   cp -a "$base/." "$room"
   give_network "$room"
@@ -97,9 +98,7 @@ main() {
     PIP_CACHE_DIR=/cache/pip CCACHE_DIR=/cache/ccache CCACHE_COMPILERCHECK=content \
     CMAKE_CXX_COMPILER_LAUNCHER=ccache CMAKE_CUDA_COMPILER_LAUNCHER=ccache \
     ${CI:+CI="$CI"} ${FA_JOBS:+FA_JOBS="$FA_JOBS"} \
-    bash -c 'cd /root/flash-ladder && exec "$@"' fresh "$@" || code=$?
-  rm -rf "$room"
-  return "$code"
+    bash -c 'cd /root/flash-ladder && exec "$@"' fresh "$@"
 }
 
 main "$@"

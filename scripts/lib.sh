@@ -6,7 +6,7 @@
 ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 
 # absolute PATH: as seen from the folder that the script was called in; some parts run elsewhere.
-absolute() { [[ $1 == /* ]] && printf '%s\n' "$1" || printf '%s/%s\n' "$PWD" "$1"; }
+absolute() { realpath -sm -- "$1"; }
 
 # What the scripts write is in these folders, so that a checkout may be read-only.
 VENV="$(absolute "${FA_VENV_DIR:-$ROOT/.venv}")"
@@ -34,7 +34,7 @@ gpu_slug() {
     sed -e 's/nvidia //' -e 's/[^a-z0-9]\+/-/g' -e 's/-$//'
 }
 
-# find_nvcc: the compiler that cmake/cuda.cmake would take (same order); fails when there is none.
+# find_nvcc: the compiler that a new build folder gets; fails when there is none.
 find_nvcc() {
   local candidate
   for candidate in "${CUDACXX:-}" "$VENV/cuda/bin/nvcc" ${CUDA_HOME:+"$CUDA_HOME/bin/nvcc"} \
@@ -146,12 +146,14 @@ fresh_if_moved() {
 # is built. Several sources make one object (unity builds): a build from nothing takes two thirds of
 # the time.
 configure_and_build() {
-  local fresh
+  local fresh nvcc
   require_writable "$BUILD_DIR" FA_BUILD_DIR
   fresh="$(fresh_if_moved "$ROOT" "$BUILD_DIR")"
   step "build ($BUILD_DIR)"
-  run_group cmake -S "$ROOT" --preset release -B "$BUILD_DIR" ${fresh:+"$fresh"} \
-    -DCMAKE_UNITY_BUILD=ON >&2 ||
+  # Of its own choice cmake takes the first nvcc, however old.
+  nvcc="$(find_nvcc)" || nvcc=""
+  run_group env ${nvcc:+CUDACXX="$nvcc"} cmake -S "$ROOT" --preset release -B "$BUILD_DIR" \
+    ${fresh:+"$fresh"} -DCMAKE_UNITY_BUILD=ON >&2 ||
     die "cmake could not configure; the messages above say why" 3
   run_group cmake --build "$BUILD_DIR" -j "$(jobs_count)" ${1:+--target "$@"} >&2 ||
     die "the build failed; see above" 1
@@ -195,7 +197,9 @@ gpu_report() {
     shift
   done
   have_gpu || die "no NVIDIA GPU here; $tool needs one" 3
-  [[ $build == no ]] || set_up_and_build charts fa
+  PATH+=":${CUDA_HOME:-/usr/local/cuda}/bin"
+  have "$tool" || die "$tool was not found on PATH or in CUDA_HOME; the CUDA toolkit has it" 3
+  [[ $build == no ]] || set_up_and_build "" fa
   require_writable "$RUNS_DIR" FA_RUNS_DIR
   FA_BUILD_DIR="$BUILD_DIR" exec python3 "$ROOT/scripts/$script" \
     --out "${out:-$RUNS_DIR/$(gpu_slug)-$name.json}" ${rest[@]+"${rest[@]}"}

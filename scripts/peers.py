@@ -9,7 +9,6 @@ timing policy, interleaved rounds and result file; libfa.so does all of it and c
 to launch a peer on given pointers. Runs under the python3 that has PyTorch.
 
   --peers fa2,cudnn   only these (default: all; "--peers list" prints what is available here)
-  --library FILE      libfa.so (default: in the build folder)
   --then              what follows is another bench, in the same process
 
 Peers in float16 and bfloat16, on contiguous tensors and on views: fa2 and cudnn (backends of
@@ -40,6 +39,7 @@ from typing import Any
 
 try:
     from flash_ladder._errors import Refused
+    from flash_ladder._problem import FEW_QUERIES
     from flash_ladder.peers import (
         BFLOAT16,
         ERROR,
@@ -475,7 +475,6 @@ def cu_seqlens(torch: Any, problem: PeerProblem, device: Any) -> dict[str, Any]:
     return told
 
 
-FEW_QUERIES = 16  # up to here a problem is one of new queries against a cache
 FA3_SPLITS = (0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # 0: its own choice
 
 
@@ -812,7 +811,6 @@ def peer_struct(torch: Any, peer: Peer) -> PeerStruct:
 class Options:
     peers: list[str]
     list_only: bool
-    library: Path | None
     bench: list[str]  # what fa bench gets
 
 
@@ -830,32 +828,29 @@ def parse_peers(text: str) -> list[str]:
 
 
 def parse_arguments(argv: Sequence[str]) -> Options:
-    """Takes out our two options; all else belongs to fa bench, so argparse cannot do this."""
-    options = Options(list(FACTORIES), False, None, [])
+    """Takes out our option; all else belongs to fa bench, so argparse cannot do this."""
+    options = Options(list(FACTORIES), False, [])
     words = iter(argv)
     for word in words:
         name, equals, value = word.partition("=")
-        if name not in ("--peers", "--library"):
+        if name != "--peers":
             options.bench.append(word)
             continue
         value = value if equals else next(words, "")
         if not value:
             raise UsageError(f"{name} needs a value")
-        if name == "--library":
-            options.library = Path(value)
-        elif value == "list":
+        if value == "list":
             options.list_only = True
         else:
             options.peers = parse_peers(value)
     return options
 
 
-def find_library(named: Path | None) -> Path:
-    build = Path(os.environ.get("FA_BUILD_DIR") or REPOSITORY / "build")
-    library = named or build / "libfa.so"
+def find_library() -> Path:
+    library = Path(os.environ.get("FA_BUILD_DIR") or REPOSITORY / "build") / "libfa.so"
     if library.is_file():
         return library.resolve()
-    raise UsageError(f"{named or 'libfa.so'} not found; build the project first (scripts/bench.sh)")
+    raise UsageError(f"{library} not found; build the project first (scripts/bench.sh)")
 
 
 def print_availability(peers: Sequence[Peer]) -> None:
@@ -887,7 +882,7 @@ def main(argv: Sequence[str]) -> int:
         if any(options.list_only for options in benches):
             print_availability(made)
             return 0
-        library = load_library(find_library(benches[0].library))
+        library = load_library(find_library())
     except (UsageError, Refused) as error:
         print(f"peers.py: error: {error}", file=sys.stderr)
         return USAGE

@@ -26,6 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SITE = Path(os.environ.get("FA_BUILD_DIR") or ROOT / "build") / "site"
 PICTURE = ROOT / "docs/assets/pictures/live_page.png"
 BROWSERS = ("chromium", "google-chrome", "chromium-browser")
+BROWSER = next(filter(None, map(shutil.which, BROWSERS)), None)
 CHAPTER, COLOUR, COUNT, FUNCTION = "02_swizzle", "wavefr.", "ldmatrix wavefronts", "multiply_qk"
 SIZE = {"width": 1240, "height": 1230}
 COLOURS = 128  # as many as text and a heat map need; a quarter of the bytes
@@ -35,6 +36,14 @@ MOST_BYTES = 200_000
 class Quiet(http.server.SimpleHTTPRequestHandler):
     def log_message(self, *_: object) -> None:
         pass
+
+
+def serve() -> http.server.ThreadingHTTPServer:
+    """The site on a port of this host."""
+    handler = functools.partial(Quiet, directory=SITE)
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server
 
 
 def run_chapter(page: Any) -> None:
@@ -70,12 +79,9 @@ def run_chapter(page: Any) -> None:
 
 
 def take() -> bytes:
-    handler = functools.partial(Quiet, directory=SITE)
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    server = serve()
     with sync_playwright() as playwright:
-        path = next(filter(None, map(shutil.which, BROWSERS)), None)
-        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
         page = browser.new_page(viewport=SIZE)
         page.goto(f"http://127.0.0.1:{server.server_port}/{CHAPTER}/")
         run_chapter(page)
@@ -86,11 +92,11 @@ def take() -> bytes:
 
 
 def main() -> int:
-    argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    ).parse_args()
+    style = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=style)
+    parser.parse_args()
     if not (SITE / "assets/web/data").is_dir():
-        raise SystemExit("picture.py: the site has no live parts; run scripts/docs.sh check first")
+        parser.exit(3, f"picture.py: error: {SITE} has no live parts; run scripts/docs.sh check\n")
     image = Image.open(io.BytesIO(take())).convert("RGB").quantize(COLOURS)
     PICTURE.parent.mkdir(parents=True, exist_ok=True)
     image.save(PICTURE, optimize=True)

@@ -10,7 +10,6 @@ set -euo pipefail
 # shellcheck source=scripts/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-if have_gpu && ! have ncu; then die "ncu (Nsight Compute) was not found on PATH" 3; fi
 name=ncu
 [[ ! " $* " =~ " --family"[\ =](decode|backward)" " ]] || name=ncu_${BASH_REMATCH[1]}
 gpu_report ncu profile_kernels.py "$name" "$@"

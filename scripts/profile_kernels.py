@@ -17,7 +17,6 @@ import hashlib
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +30,9 @@ from sanitize import first_match, gpu_info, source_state  # noqa: E402
 
 # What plots/results/vm/counts.json, counts_decode.json and counts_backward.json are counted at.
 PROBLEMS = {
-    "forward": "1,2,1024,128",
-    ladder.DECODE: "2,8/2,1/2048,128",
-    ladder.BACKWARD: "1,2,1024,128",
+    "forward": Problem.parse("1,2,1024,128"),
+    ladder.DECODE: Problem.parse("2,8/2,1/2048,128"),
+    ladder.BACKWARD: Problem.parse("1,2,1024,128,backward"),
 }
 TIMEOUT = 300  # seconds for one kernel
 
@@ -166,15 +165,11 @@ def main(argv: list[str] | None = None) -> int:
     )
     parser.add_argument("--out", type=Path, required=True, help="JSON file")
     parser.add_argument("--family", default="forward", choices=PROBLEMS, help="default forward")
-    parser.add_argument("--problem", help="BATCH,HEADS,SEQ,DIM; default: that of the family's counts")
-    parser.add_argument("--catalogue", type=Path, help="JSON of fa list (default: run fa)")
     arguments = parser.parse_args(argv)
     try:
-        catalogue = Catalogue.load(arguments.catalogue)
+        catalogue = Catalogue.load(None)
         require_writable(arguments.out)
-        problem = Problem.parse(arguments.problem or PROBLEMS[arguments.family])
-        problem = replace(problem, backward=arguments.family == ladder.BACKWARD)
-        document = capture(catalogue, arguments.family, problem)
+        document = capture(catalogue, arguments.family, PROBLEMS[arguments.family])
         write_atomically(arguments.out, document_text(document))
     except (LadderError, OSError) as error:
         print(f"profile_kernels.py: error: {error}", file=sys.stderr)

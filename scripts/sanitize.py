@@ -228,7 +228,10 @@ def parse_arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--tools", type=parse_tools, default=list(TOOLS), help="default: all four")
     parser.add_argument("--jobs", type=int, default=8, help="runs at once (default 8)")
     parser.add_argument("--ablations", action="store_true", help="also tiles not the rung's own")
-    return parser.parse_args(argv)
+    arguments = parser.parse_args(argv)
+    if arguments.jobs < 1:
+        parser.error(f"--jobs {arguments.jobs}; allowed: 1 and more")
+    return arguments
 
 
 def select(catalogue: Catalogue, arguments: argparse.Namespace) -> list[Target]:

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Counts the machine instructions in the main loop of every entry point.
 
-  scripts/sass.py --out plots/results/sass.json [--binary build/fa]
+  scripts/sass.py --out plots/results/sass.json
 
 The main loop is an innermost loop with tensor instructions: the one with the most of them, and of
 equals the shortest. So of a kernel with roles it is the loop of a consumer, and of one with a masked
@@ -26,10 +26,11 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(REPOSITORY / "plots"))
 
-from ladder import LadderError, find_fa  # noqa: E402
+from ladder import LadderError, Unable, find_fa  # noqa: E402
 from ptxas_report import document_text, require_writable, write_atomically  # noqa: E402
 from sanitize import source_state  # noqa: E402
 
+WANTED = "sm_90a"
 ARCHITECTURE = re.compile(r"^\s*arch = (sm_\w+)", re.M)
 FUNCTION = re.compile(r"^\s*Function : (\S+)$", re.M)
 INSTRUCTION = re.compile(
@@ -132,7 +133,8 @@ def in_flight(body: list[Instruction]) -> Iterator[str]:
 def disassemble(binary: Path) -> str:
     tool = shutil.which("cuobjdump")
     if tool is None:
-        raise LadderError("cuobjdump was not found on PATH; it is part of the CUDA toolkit")
+        raise Unable("cuobjdump was not found on PATH; the CUDA toolkit has it, and of PyPI"
+                     " nvidia-cuda-cuobjdump")  # fmt: skip
     done = subprocess.run([tool, "-sass", binary], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise LadderError(f"cuobjdump could not read {binary}: {done.stderr.strip()}")
@@ -144,15 +146,15 @@ def by_kind(instructions: list[Instruction]) -> dict[str, int]:
     return {"total": len(instructions), **dict(kinds.most_common())}
 
 
-def count(binary: Path, architecture: str) -> dict[str, dict[str, int]]:
+def count(binary: Path) -> dict[str, dict[str, int]]:
     """Instructions of the main loops by entry point."""
     listing = disassemble(binary)
     parts = ARCHITECTURE.split(listing)
     found = list(zip(parts[1::2], parts[2::2], strict=True))
-    wanted = [text for arch, text in found if arch == architecture]
+    wanted = [text for arch, text in found if arch == WANTED]
     if not wanted:
         present = ", ".join(sorted({arch for arch, _ in found}))
-        raise LadderError(f"{binary} holds no code for {architecture}, only for {present}")
+        raise LadderError(f"{binary} holds no code for {WANTED}, only for {present}")
     entries = {}
     for text in wanted:
         for name, code in functions(text):
@@ -167,7 +169,7 @@ def count(binary: Path, architecture: str) -> dict[str, dict[str, int]]:
 def nvcc_version() -> str:
     tool = shutil.which("nvcc")
     if tool is None:
-        raise LadderError("nvcc was not found on PATH; its version belongs into the file")
+        raise Unable("nvcc was not found on PATH; its version belongs into the file")
     done = subprocess.run([tool, "--version"], capture_output=True, text=True, check=True)
     found = re.search(r"V([\d.]+)", done.stdout)
     return found[1] if found else "unknown"
@@ -176,19 +178,17 @@ def nvcc_version() -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--binary", type=Path, help="default: the built fa")
-    parser.add_argument("--arch", default="sm_90a")
     options = parser.parse_args()
     require_writable(options.out)
-    binary = options.binary or find_fa()
-    sha, dirty = source_state(binary.resolve().parent)
+    binary = find_fa()
+    sha, dirty = source_state(binary.parent)
     document = {
         "schema": 1,
         "kind": "sass",
         "generator": {"git_sha": sha, "git_dirty": dirty},
         "nvcc": nvcc_version(),
-        "arch": options.arch,
-        "entries": count(binary, options.arch),
+        "arch": WANTED,
+        "entries": count(binary),
     }
     write_atomically(options.out, document_text(document))
     return 0

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # Everything that can be tested on this machine: set-up, build, tests, formatting, clang-tidy.
 #   scripts/test.sh [options of ctest]
-#   scripts/test.sh --only TEST        in a built tree: builds what this test runs, and runs it
+#   scripts/test.sh --only TEST        in a built tree: builds what this test runs, or all where its
+#                                      command does not say what that is, and runs it
 # Tests that need a GPU are reported as skipped where there is none.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
@@ -46,14 +47,12 @@ print("\n".join(sorted(words & outputs)))' "$BUILD_DIR" "$1" || return 2
 }
 
 run_only() {
-  local files targets=()
+  local files targets
   [[ -f $BUILD_DIR/build.ninja ]] || set_up_and_build "python web" fa
   files="$(built_by "$1")" || exit 2
-  [[ -z $files ]] || mapfile -t targets <<<"$files"
-  if [[ ${#targets[@]} -gt 0 ]]; then
-    run_group cmake --build "$BUILD_DIR" -j "$(jobs_count)" --target "${targets[@]}" >&2 ||
-      die "the build failed; see above" 1
-  fi
+  mapfile -t targets <<<"$files"
+  run_group cmake --build "$BUILD_DIR" -j "$(jobs_count)" ${files:+--target "${targets[@]}"} >&2 ||
+    die "the build failed; see above" 1
   run_group ctest --test-dir "$BUILD_DIR" --output-on-failure -R "^${1//./\\.}\$"
 }
 

@@ -12,6 +12,7 @@ build saw its files read.
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import re
@@ -105,6 +106,9 @@ def shell(*words: Path | str) -> str:
 
 
 def main() -> int:
+    style = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=style)
+    parser.parse_args()
     beside = Path(sys.executable).with_name("clang-tidy")  # that of scripts/requirements.txt
     tool = shutil.which(os.environ.get("CLANG_TIDY") or beside)
     if tool is None or shutil.which("ninja") is None:
@@ -112,7 +116,7 @@ def main() -> int:
         return 77
     build = Path(os.environ.get("FA_BUILD_DIR") or REPOSITORY / "build").resolve()
     if not (build / "compile_commands.json").is_file():
-        sys.exit(f"tidy.py: error: {build} has no compile_commands.json; configure first")
+        parser.exit(3, f"tidy.py: error: {build} has no compile_commands.json; configure first\n")
     folder = build / "tidy"
     folder.mkdir(exist_ok=True)
     said = subprocess.run([tool, "--version"], capture_output=True, text=True, check=True).stdout

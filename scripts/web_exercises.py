@@ -60,7 +60,8 @@ def document(exercise: Exercise, fa: Path) -> Json:
     trials = []
     options = exercises.options_of(fa, exercise)
     for trial, words in zip(exercise.data["trials"], options, strict=True):
-        plan = exercises.ask(fa, "plan", exercise.id, *words)["plans"][0]
+        shape = words[: words.index("--spread")] if "--spread" in words else words
+        plan = exercises.ask(fa, "plan", exercise.id, *shape)["plans"][0]
         if "refused" in plan:
             raise exercises.Missing(f"{exercise.file}: {plan['refused']}")
         launches = {key: plan[key] for key in ("launches", "scratch", "deterministic")}
@@ -79,6 +80,16 @@ def cached(build: Path, name: str) -> str:
     return found[1] if found else ""
 
 
+def nvcc_words(build: Path, exercise: Exercise, *more: str) -> list[str]:
+    """What compiles an exercise to PTX, as cmake/kernels.cmake has it, up to the names of its files."""
+    host = cached(build, "CMAKE_CUDA_HOST_COMPILER")
+    architecture = "compute_90a" if exercise.file.startswith("hopper/") else "compute_80"
+    # nvcc ignores -c beside -ptx; a compiler cache takes no command without it.
+    words = [cached(build, f"CMAKE_CUDA_COMPILER{each}") for each in ("_LAUNCHER", "")]
+    words = [*filter(None, words), "-c", "-ptx", *more, "-std=c++20", "-O3", "-DNDEBUG"]
+    return [*words, f"-arch={architecture}", f"-I{ROOT}", *([f"-ccbin={host}"] if host else [])]
+
+
 def compile_ptx(build: Path, exercise: Exercise, work: Path) -> str:
     """PTX of an exercise; kept in `work` for as long as its source is the same."""
     work.mkdir(parents=True, exist_ok=True)
@@ -87,12 +98,7 @@ def compile_ptx(build: Path, exercise: Exercise, work: Path) -> str:
     if output.is_file() and file.is_file() and file.read_text(encoding="utf-8") == text:
         return output.read_text(encoding="utf-8")
     file.write_text(text, encoding="utf-8")
-    architecture = "compute_90a" if exercise.file.startswith("hopper/") else "compute_80"
-    host = cached(build, "CMAKE_CUDA_HOST_COMPILER")
-    # nvcc ignores -c beside -ptx; a compiler cache takes no command without it.
-    words = [cached(build, f"CMAKE_CUDA_COMPILER{each}") for each in ("_LAUNCHER", "")]
-    words = [*filter(None, words), "-c", "-ptx", "-rdc=true", "-std=c++20", "-O3"]
-    words += ["-DNDEBUG", f"-arch={architecture}", f"-I{ROOT}", *([f"-ccbin={host}"] if host else [])]
+    words = nvcc_words(build, exercise, "-rdc=true")
     output.unlink(missing_ok=True)
     done = subprocess.run([*words, file, "-o", output], capture_output=True, text=True)
     if done.returncode != 0:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # fa_add_test(NAME SOURCES... [LIBS TARGETS...]): a Catch2 executable, registered with ctest under
-# its name. Not with catch_discover_tests: the 55 executables hold 660 cases, each of which would be a
-# process that starts and prepares anew what the cases of a file share.
+# its name. Not with catch_discover_tests: each case would be a process that starts and prepares anew
+# what the cases of a file share.
 include_guard(GLOBAL)
 include(${CMAKE_CURRENT_LIST_DIR}/../vm/tests/catch2.cmake)
 

@@ -159,11 +159,6 @@ def reads() -> Canvas:
 # --- 42: the keys of a head over thread blocks ----------------------------------------------------
 
 
-def shares(tiles: int, splits: int) -> list[range]:
-    """Tiles of each part, as 42 to 45 compute them."""
-    return [range(tiles * i // splits, tiles * (i + 1) // splits) for i in range(splits)]
-
-
 def atomic_inc(value: int, limit: int) -> int:
     """The counter after atomicInc, which returns the value before."""
     return 0 if value >= limit else value + 1

@@ -350,7 +350,8 @@ def tensor_memory() -> Canvas:
     canvas.text(
         left + 416 * unit, top + 2.5 * height, "not used", "muted", size=SMALL, anchor="middle"
     )
-    thread, held = 37, facts()["tensor_memory"]
+    held = facts()["tensor_memory"]
+    thread = held["thread"]
     for warp in range(4):
         shown = f"warp {warp}"
         canvas.text(left - 8, top + (warp + 0.5) * height, shown, size=SMALL, anchor="end")
@@ -366,7 +367,7 @@ def tensor_memory() -> Canvas:
     )
     y += 14
     for name, _, _, what, hue in TENSOR_COLUMNS:
-        cells = held[str(thread)]["a" if name == "P" else "sums"]
+        cells = held["a" if name == "P" else "sums"]
         assert name == "P" or cells == [[thread, column] for column in range(16)]
         assert name != "P" or cells == [[[thread, 2 * i], [thread, 2 * i + 1]] for i in range(8)]
         canvas.text(14, y + 11, f"{name}: {what}", size=SMALL)

@@ -23,7 +23,7 @@ import ptxvm  # noqa: E402
 
 LANES = np.arange(32)
 SWIZZLE_128 = 1 << 62
-TENSOR_THREADS = (5, 37, 69, 101)
+TENSOR_THREAD = 37
 
 
 class Machine:
@@ -113,26 +113,9 @@ def swizzled(tile: np.ndarray, places: list[Any]) -> np.ndarray:
     return np.ascontiguousarray(chunks[:, rows, columns])
 
 
-def warpgroup(machine: Machine, places: list[Any]) -> list[Any]:
-    """[thread, register] -> [row, column] of the 64x8 accumulator of wgmma."""
-    left = np.zeros((64, 64), np.float16)
-    left[:, 3], left[:, 12] = 8 * np.arange(64), 1
-    right = np.zeros((16, 64), np.float16)
-    right[:8, 3], right[:8, 12] = 1, np.arange(8)
-    out = np.zeros((128, 4), np.float32)
-    form = SWIZZLE_128 | (1024 >> 4) << 32
-    b = swizzled(right, places).reshape(-1)[: 8 * 64].copy()
-    machine.run("multiply_group", swizzled(left, places), b, out, form, block=128, shared=9216)
-    found = out.astype(np.uint16)
-    if sorted(found.reshape(-1)) != list(range(512)):
-        raise SystemExit("probe.py: the tile is not what wgmma takes")
-    return positions(found, 8)
-
-
 def tensor_memory(places: list[Any]) -> dict[str, Any]:
-    """Of a product with 128 rows in tensor memory, thread -> [register] -> [row, column]: of its sums
-    where a thread loads them, and of A, two halves per register, where a thread has stored it.
-    A thread of each warp."""
+    """Of a product with 128 rows in tensor memory, [register] -> [row, column] of one thread: of its
+    sums where it loads them, and of A, two halves per register, where it has stored it."""
     left, right = np.zeros((128, 64), np.float16), np.zeros((16, 64), np.float16)
     left[:, 3], left[:, 12] = 16 * np.arange(128), 1
     right[:, 3], right[:, 12] = 1, np.arange(16)
@@ -154,15 +137,14 @@ def tensor_memory(places: list[Any]) -> dict[str, Any]:
         if sorted(found.reshape(-1)) != list(range(2048)):
             raise SystemExit("probe.py: the tile is not what tcgen05.mma takes")
     rows = np.argsort(elements.reshape(-1)).reshape(128, 8, 2)  # [thread][register][half]
-    return {
-        str(thread): {"sums": positions(sums[thread], 16), "a": positions(rows[thread], 16)}
-        for thread in TENSOR_THREADS
-    }
+    held = {"sums": sums, "a": rows}
+    found = {name: positions(each[TENSOR_THREAD], 16) for name, each in held.items()}
+    return {"thread": TENSOR_THREAD} | found
 
 
 def banks(machine: Machine) -> dict[str, Any]:
-    """Where the bytes are that eight lanes read, 16 each, and how many wavefronts a warp takes for
-    four such reads. First as ldmatrix reads rows of 128 halves: chunk 2 + i of eight rows. Then as
+    """Where the bytes are that eight lanes read, 16 each, and how many wavefronts that takes: a
+    quarter of those of a warp. First as ldmatrix reads rows of 128 halves: chunk 2 + i of eight rows. Then as
     a4 reads rows of 32 floats: the first four of 32 rows, without a gap between rows and with one."""
     layouts = {
         "row-major": lambda lane: lane % 8 * 256 + (2 + lane // 8) * 16,
@@ -173,13 +155,8 @@ def banks(machine: Machine) -> dict[str, Any]:
     found = {}
     for name, place in layouts.items():
         addresses = [place(lane) for lane in range(32)]
-        column = addresses[:8]
-        wavefronts = machine.wavefronts(addresses)
-        found[name] = {
-            "places": column,
-            "wavefronts": wavefronts,
-            "of_eight_lanes": wavefronts // 4,
-        }
+        wavefronts = machine.wavefronts(addresses) // 4
+        found[name] = {"places": addresses[:8], "of_eight_lanes": wavefronts}
     return found
 
 
@@ -190,7 +167,6 @@ def facts() -> dict[str, Any]:
         "mma": fragments(machine),
         "transposed": transposed(machine),
         "box": places,
-        "wgmma": warpgroup(machine, places),
         "tensor_memory": tensor_memory(places),
         "banks": banks(machine),
     }
@@ -208,7 +184,11 @@ def main(argv: list[str] | None = None) -> int:
     action.add_argument("--write", action="store_true", help="write machine.json")
     action.add_argument("--check", action="store_true", help="exit 1 when it is out of date")
     arguments = parser.parse_args(argv)
-    text = text_of(facts())
+    try:
+        text = text_of(facts())
+    except ImportError as error:
+        print(f"probe.py: error: {error}", file=sys.stderr)
+        return 3
     if arguments.write:
         FACTS.write_text(text, encoding="utf-8")
         return 0

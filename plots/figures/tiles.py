@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from canvas import HUES, SMALL, Canvas, begin
 from memory_figures import counted_results
@@ -232,7 +232,6 @@ def transposed_k() -> Canvas:
 # --- order of tiles -------------------------------------------------------------------------------
 
 BLOCKS, HEADS, ROW_TILES, GROUP = 6, 4, 8, 2
-Order = Callable[[], list[list[tuple[int, int]]]]  # thread block -> its (head, iterations)
 
 
 def longest_first(t: int) -> tuple[int, int]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from book.source import BookError, Excerpt, Source, Span
+from book.source import BookError, Span
 
 CONTEXT = 3  # lines around each change
 SHORT = 45  # lines of a part that is shown whole
@@ -74,10 +74,6 @@ def of_part(parent: Span, child: Span) -> list[Line]:
             found += [Line("-", old + i, 0, before[i]) for i in range(a, a_end)]
             found += [Line("+", 0, new + j, after[j]) for j in range(b, b_end)]
     return found[1:]
-
-
-def change(excerpt: Excerpt, parent: Source, child: Source) -> list[Line]:
-    return of_part(excerpt.cut(parent), excerpt.cut(child))
 
 
 def text_of(difference: Iterable[Line]) -> str:

@@ -13,11 +13,8 @@ NARROW_WINDOW = "(max-width: 700px)"
 MOST_ROWS = 16  # of a generated table that is not folded
 # Long tables that are folded, and under which title; the others are what one comes for.
 TITLES = {
-    "cards": "The rate of every rung on an H200 and on an H100",
     "caches": "Every rung of decode: time, bytes per second, change",
     "ncu": "Every count of the machine beside the counter of the hardware",
-    "memory": "Time and memory at every length",
-    "rung": "This rung on every problem that was timed",
 }
 
 IMAGE = re.compile(r'<img ([^>]*?)src="([^":]+\.svg)"([^>]*?)/?>')

@@ -23,8 +23,6 @@ from typing import Any
 
 log = logging.getLogger("mkdocs.hooks.web")
 
-Counts = dict[str, int]
-
 MARKER = re.compile(
     r"^<!-- widget:(\w+)((?: \w+=\S+)*) -->$(?:((?:(?!<!-- widget).)*?)^<!-- /widget -->$)?",
     re.MULTILINE | re.DOTALL,

@@ -114,8 +114,8 @@ async function unpacked(response) {
 }
 
 /**
- * {rungs: [{id, name, parent, family, dtype, head_dims, idea, seqs, masks}]}. `masks` are what a rung
- * may be asked for besides N and d: full, causal; with a cache queries, equal, lengths, pages.
+ * {rungs: [{id, name, parent, family, head_dims, seqs, masks}]}. `masks` are what a rung may be
+ * asked for besides N and d: full, causal; with a cache queries, equal, lengths, pages.
  */
 export const catalogue = () => once("rungs.json", (response) => response.json());
 

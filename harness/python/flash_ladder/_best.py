@@ -90,13 +90,10 @@ def kind_of(problem: Problem) -> Kind:
 
 @functools.cache
 def measured() -> Mapping[Kind, Mapping[str, float]]:
-    """What the committed result files say about normal inputs: the time of each rung. Times of two
-    kinds of card are not compared: a problem has those of the card that is read first."""
+    """What the committed result files say about normal inputs: the time of each rung."""
     runs: dict[Kind, dict[tuple[Path, str], dict[str, float]]] = {}
-    cards: dict[Kind, str] = {}
     for path in _paths.measurements():
         document = json.loads(path.read_text(encoding="utf-8"))
-        card = document.get("device", {}).get("name", "")
         # Launches without gaps that found no cache in the L2 are those of a model.
         cold = document["policy"]["l2_back_to_back"].startswith("copies")
         for row in document["rows"]:
@@ -105,8 +102,6 @@ def measured() -> Mapping[Kind, Mapping[str, float]]:
             if row["kind"] != "rung" or row["status"] != "ok" or row["ablation"] or not plain:
                 continue
             kind = kind_of(problem_of(problem, Problem))
-            if cards.setdefault(kind, card) != card:
-                continue
             time = row["time_ms"]
             ms = time["back_to_back" if cold and not time.get("hot") else "median"]
             run = runs.setdefault(kind, {}).setdefault((path, json.dumps(problem)), {})

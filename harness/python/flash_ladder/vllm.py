@@ -74,6 +74,8 @@ def flash_attn_varlen_func(
         "return_lse": return_softmax_lse,
     }
     if block_table is None:
+        if seqused_k is not None:
+            raise Refused("seqused_k is given without block_table; allowed: cu_seqlens_k alone")
         result = flash_ladder.attention(
             q, k, v, cu_seqlens_q=cu_seqlens_q, cu_seqlens_k=cu_seqlens_k, **options
         )

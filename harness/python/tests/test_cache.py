@@ -277,6 +277,7 @@ def test_what_no_rung_computes_for_vllm() -> None:
     for options, words in (
         ({"softcap": 30.0}, "softcap is 30.0; allowed: 0"),
         ({"k_descale": np.ones(2)}, "k_descale is a ndarray; allowed: None"),
+        ({"block_table": None}, "seqused_k is given without block_table; allowed: cu_seqlens_k"),
         (uneven, "3 sequences of at most 3 queries have 6 rows; allowed with pages"),
     ):
         with pytest.raises(flash_ladder.Refused, match=words):

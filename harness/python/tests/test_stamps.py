@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -12,25 +11,17 @@ import flash_ladder
 import numpy as np
 import ptxvm
 import pytest
+from web_exercises import cached
 
 REPOSITORY = Path(__file__).resolve().parents[3]
-
-
-def nvcc(build: Path) -> str:
-    """The compiler of the build."""
-    cache = build / "CMakeCache.txt"
-    lines = cache.read_text(encoding="utf-8").splitlines() if cache.is_file() else []
-    for line in lines:
-        if line.startswith("CMAKE_CUDA_COMPILER:"):
-            return line.partition("=")[2]
-    return shutil.which("nvcc") or pytest.skip("nvcc is not installed")
 
 
 @pytest.mark.parametrize(("rung", "producers"), [("22", 0), ("25", 128)])
 def test_the_same_bits(rung: str, producers: int, case: Any, build: Path, tmp_path: Path) -> None:
     name = next(each.name for each in flash_ladder.rungs() if each.id == rung)
     ptx = tmp_path / "stamped.ptx"
-    words = [nvcc(build), "-ptx", "-std=c++20", "-O3", "-DNDEBUG", "-arch=compute_90a"]
+    nvcc = cached(build, "CMAKE_CUDA_COMPILER") or pytest.skip("the build has no nvcc")
+    words = [nvcc, "-ptx", "-std=c++20", "-O3", "-DNDEBUG", "-arch=compute_90a"]
     words += [f"-I{REPOSITORY}", f"-DFA_PRODUCER_THREADS={producers}"]
     words += ["-include", "harness/measure/timeline/stamps.cuh", f"kernels/hopper/{name}.cu"]
     subprocess.run([*words, "-o", str(ptx)], check=True, cwd=REPOSITORY, capture_output=True)

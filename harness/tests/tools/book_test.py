@@ -320,10 +320,10 @@ class FiguresTest(support.FolderTest):
             return f"<!-- table:{kind} -->\n| N | ms |\n| --- | --: |\n{rows}<!-- /table -->\n"
 
         most = figures.MOST_ROWS
-        for kind, count, folds in (("cards", most, 0), ("cards", most + 1, 1), ("ladder", most + 1, 0)):
+        for kind, count, folds in (("caches", most, 0), ("caches", most + 1, 1), ("ladder", most + 1, 0)):
             text = figures.with_folded_tables(table(kind, count))
             self.assertEqual(text.count("<details"), folds)
-            self.assertEqual(text.count(f"<summary>{figures.TITLES['cards']}</summary>"), folds)
+            self.assertEqual(text.count(f"<summary>{figures.TITLES['caches']}</summary>"), folds)
 
     def test_a_change_has_the_colour_of_what_it_shows(self) -> None:
         cells = {

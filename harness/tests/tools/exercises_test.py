@@ -20,7 +20,8 @@ import support  # isort: split
 
 import exercise as script
 from exercise import ALL, EXERCISES, GAP, Exercise, fill
-from page import BUILD, cache_entry
+from page import BUILD
+from web_exercises import nvcc_words
 
 Json = dict[str, Any]
 
@@ -51,19 +52,6 @@ def run_here(*words: object, **environment: str) -> tuple[int, str]:
 
 def ptx_file(exercise: Exercise, folder: Path) -> Path:
     return folder / Path(exercise.file).with_suffix(".ptx").name
-
-
-def compile_ptx(file: Path, ptx: Path, *, hopper: bool) -> str:
-    """As cmake/kernels.cmake has it. What is wrong; empty when it is compiled."""
-    host = cache_entry("CMAKE_CUDA_HOST_COMPILER")
-    # nvcc ignores -c beside -ptx; a compiler cache takes no command without it.
-    words = [cache_entry(f"CMAKE_CUDA_COMPILER{each}") for each in ("_LAUNCHER", "")]
-    words = [*filter(None, words), "-c", "-ptx", "-lineinfo", "-std=c++20", "-O3", "-DNDEBUG",
-             f"-arch=compute_{'90a' if hopper else '80'}", f"-I{support.REPOSITORY}"]  # fmt: skip
-    words += [f"-ccbin={host}"] if host else []
-    done = subprocess.run([*words, file, "-o", ptx], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          text=True, check=False)  # fmt: skip
-    return done.stdout if done.returncode else ""
 
 
 class ShippedTest(unittest.TestCase):
@@ -157,8 +145,9 @@ class WrongSolutionTest(support.FolderTest):
             text += f"namespace n{number} {{\n{body}\n}}\n"
         file, ptx = folder / Path(exercise.file).name, ptx_file(exercise, folder)
         file.write_text(text, encoding="utf-8")
-        failure = compile_ptx(file, ptx, hopper=exercise.file.startswith("hopper/"))
-        self.assertFalse(failure, failure)
+        words = [*nvcc_words(BUILD, exercise, "-lineinfo"), file, "-o", ptx]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         text = ptx.read_text(encoding="utf-8")
         # The kernels of each, between the text before the first and the text after the last.
         head, *kernels = re.split(r"^(?=\.visible \.entry )", text, flags=re.M)

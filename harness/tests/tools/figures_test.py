@@ -26,22 +26,11 @@ import draw  # noqa: E402
 import layouts  # noqa: E402
 import memory_figures  # noqa: E402
 import timelines  # noqa: E402
+from colours import contrast  # noqa: E402
 
 IMAGE = re.compile(r"!\[([^\]]*)\]\((?:\.\./)?assets/figures/(\w+)\.svg\)")
 SVG = "{http://www.w3.org/2000/svg}"
 LARGEST = 200_000  # bytes
-
-
-def luminance(colour: str) -> float:
-    """Relative luminance (WCAG 2)."""
-    shares = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in shares]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-
-def contrast(first: str, second: str) -> float:
-    low, high = sorted((luminance(first), luminance(second)))
-    return (high + 0.05) / (low + 0.05)
 
 
 class FilesTest(unittest.TestCase):

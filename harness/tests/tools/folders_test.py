@@ -53,7 +53,7 @@ class FoldersTest(support.FolderTest):
         )  # fmt: skip
         self.assertEqual(done.returncode, 0, done.stderr)
         here = os.path.realpath(self.folder)
-        self.assertEqual(done.stdout, f"/v:{here}/b:{here}/../r\n")
+        self.assertEqual(done.stdout, f"/v:{here}/b:{os.path.dirname(here)}/r\n")
         configure, build = log.read_text().splitlines()
         self.assertIn(f": -S {self.root} --preset release -B {here}/b", configure)
         self.assertIn(f": --build {here}/b ", build)

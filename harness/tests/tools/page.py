@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import support
+from web_exercises import cached
 
 BLOCK = re.compile(r"(```(bash|console|cuda|python)\n)(.*?)(```)", re.S)
 RELEASE = "13.0"  # of nvcc: another one makes other PTX, with other counts and lines
@@ -25,15 +25,7 @@ PASSED_ON = ("CMAKE_GENERATOR", "CMAKE_CXX_COMPILER", "CMAKE_CUDA_COMPILER", "CM
 
 def cache_entry(name: str) -> str:
     """A value of the real build's cache, empty when it has none."""
-    text = (BUILD / "CMakeCache.txt").read_text(encoding="utf-8")
-    found = re.search(rf"^{name}:\w+=(.*)$", text, re.M)
-    return found[1] if found else ""
-
-
-def find_nvcc() -> str | None:
-    folders = [str(support.REPOSITORY / ".venv/cuda/bin"), os.environ.get("PATH", "")]
-    folders.append("/usr/local/cuda/bin")
-    return shutil.which("nvcc", path=os.pathsep.join(folders))
+    return cached(BUILD, name)
 
 
 class PageTest(support.FolderTest):
@@ -43,9 +35,9 @@ class PageTest(support.FolderTest):
 
     def need_nvcc(self) -> Path:
         """nvcc of the release that the pages were written with; without it the test is skipped."""
-        nvcc = find_nvcc()
-        if nvcc is None:
-            self.skipTest("nvcc is not there")
+        nvcc = cache_entry("CMAKE_CUDA_COMPILER")
+        if not nvcc:
+            self.skipTest("the build has no nvcc")
         version = subprocess.run([nvcc, "--version"], capture_output=True, text=True, check=True)
         if f"release {RELEASE}," not in version.stdout:
             self.skipTest(f"nvcc is not of release {RELEASE}")

@@ -587,23 +587,23 @@ class AvailabilityTest(unittest.TestCase):
 
 class CommandLineTest(unittest.TestCase):
     def test_our_options_are_taken_out(self) -> None:
-        words = ["all", "--peers", "fa2,fa2,cublas", "--seqs", "512", "--library=x.so", "--causal"]
+        words = ["all", "--peers", "fa2,fa2,cublas", "--seqs", "512", "--causal"]
         options = peers.parse_arguments(words)
         self.assertEqual(options.bench, ["all", "--seqs", "512", "--causal"])
         self.assertEqual(options.peers, ["fa2", "cublas"])
-        self.assertEqual(str(options.library), "x.so")
 
     def test_bad_options_are_one_line_and_exit_2(self) -> None:
         cases = {
             ("--peers", "fa9"): "unknown peer 'fa9'; allowed: fa2, cudnn, cublas, triton, fa3",
             ("--peers", ","): "--peers names no peer",
-            ("all", "--library"): "--library needs a value",
-            ("all", "--library", "/nonexistent.so"): "/nonexistent.so not found",
+            ("all", "--peers"): "--peers needs a value",
+            ("all",): "/nonexistent/libfa.so not found",
             ("06", "--then"): "--then stands between two benches, and one of them has no words",
             ("06", "--then", "07", "--peers", "fa9"): "unknown peer 'fa9'",
         }
         for words, text in cases.items():
-            code, _, err = support.run_main(peers.main, *words)
+            with mock.patch.dict("os.environ", {"FA_BUILD_DIR": "/nonexistent"}):
+                code, _, err = support.run_main(peers.main, *words)
             self.assertEqual(code, 2, words)
             self.assertIn(f"peers.py: error: {text}", err)
             self.assertEqual(err.count("\n"), 1)

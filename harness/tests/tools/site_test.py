@@ -157,19 +157,6 @@ class ChapterTest(unittest.TestCase):
                     answer = re.search("<summary>Answer", self.section(path, "exercise"))
                     self.assertTrue(answer, "no folded answer")
 
-    def test_every_chapter_has_a_figure(self) -> None:
-        if not (support.REPOSITORY / "docs/assets/figures").is_dir():
-            self.skipTest("docs/assets/figures is not there")
-        figure = re.compile(r"assets/figures/[\w.]+\.svg$")
-        without = [
-            rung.name
-            for path, rung in chapters().items()
-            # A figure would show a gain that two do not have, and an order that one gives up.
-            if rung.id not in ("03", "07", "73")
-            and not any(figure.search(image["src"]) for image in page_at(path).images)
-        ]
-        self.assertEqual(without, [])
-
     def test_no_marker_and_no_mathematics_is_left_over(self) -> None:
         for page in pages():
             for left in ("<!-- code:", "<!-- change:", " tflops -->", 'class="arithmatex"'):

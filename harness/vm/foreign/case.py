@@ -15,8 +15,6 @@ from numpy.typing import ArrayLike
 
 from foreign.differential import Different, every_way
 
-Check = Callable[[], None]
-
 # What depends on the order of warps: a loop that waits runs as often as that order makes it.
 WAITS = ("counts",)
 # e2m1, by its bits.

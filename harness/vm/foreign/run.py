@@ -76,7 +76,7 @@ def parse() -> argparse.Namespace:
         "--venv", type=Path, default=Path("build/foreign-venv"), help="where to"
     )
     parser.add_argument(
-        "--only", choices=("triton", "numba", "toolkit", "cuda"), help="one kind of kernels"
+        "--only", choices=("triton", "numba", "toolkit"), help="one kind of kernels"
     )
     parser.add_argument("--arch", type=int, nargs="+", choices=ARCHITECTURES, default=ARCHITECTURES)
     parser.add_argument("--tutorials", type=Path, help="python/tutorials of a clone of Triton")
@@ -93,6 +93,8 @@ def parse() -> argparse.Namespace:
         folder = getattr(options, name)
         if folder and not folder.is_dir():
             parser.error(f"--{name} {folder}: no such folder")
+    if options.recipes and not options.cuda:
+        parser.error("--recipes needs --cuda FOLDER")
     if options.recipes and not options.recipes.is_file():
         parser.error(f"--recipes {options.recipes}: no such file")
     for path in filter(None, (options.output, options.json)):
@@ -183,6 +185,9 @@ def cases(options: argparse.Namespace) -> Iterator:
 
 
 def run(options: argparse.Namespace) -> int:
+    if not has("numpy"):
+        print("skipped: numpy is not installed; --install fetches it from PyPI")
+        return SKIPPED
     sys.path[:0] = [str(MACHINE), str(MACHINE / "python")]
     from foreign.case import Outcome, table, try_case
 
@@ -195,7 +200,7 @@ def run(options: argparse.Namespace) -> int:
     if options.cuda and not options.recipes:
         from foreign.folder import survey
 
-        outcomes += survey(options.cuda, max(options.arch))
+        outcomes += survey(options.cuda, 90 if 90 in options.arch else max(options.arch))
     if not outcomes:
         print("skipped: nothing to try")
         return SKIPPED

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxvm._arguments import SWIZZLES, Address, TensorMap
+from ptxvm._arguments import SWIZZLES, Address, TensorMap, root_of
 from ptxvm._errors import LaunchError
 from ptxvm._module import Module
 from ptxvm._result import Result
@@ -142,11 +142,10 @@ def type_of(name: str, value: object) -> str:
 def is_divisible(value: object) -> bool:
     """The machine's buffers begin at multiples of 256 bytes, views within them where they do."""
     if isinstance(value, np.ndarray):
-        root = value
-        while isinstance(root.base, np.ndarray):
-            root = root.base
-        return (value.ctypes.data - root.ctypes.data) % DIVISOR == 0
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value % 16 == 0
+        return (value.ctypes.data - root_of(value).ctypes.data) % DIVISOR == 0
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        return False
+    return value % DIVISOR == 0
 
 
 def is_function(kernel: Any) -> bool:
