@@ -172,7 +172,7 @@ CLI::Option* add_tile(CLI::App& app, std::string& tile) {
   return app
       .add_option_function<std::string>(
           "--tile", [&tile](const std::string& text) { tile = parse_tile("--tile", text); },
-          "Another instance of the rung, such as 64x32w2 (see fa list)")
+          "Another instance of the rung, such as 64x32w2 (fa list --json has them)")
       ->type_name("TILE");
 }
 

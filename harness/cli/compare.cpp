@@ -183,7 +183,7 @@ class CompareCommand final : public Command {
     const Side second = parse_side(words_[1]);
     if (first.label == second.label) {
       throw UsageError(fmt::format(
-          "rungs: {} is named twice; fa compare {} {}@TILE takes another tile of it (see fa list)",
+          "rungs: {} is named twice; fa compare {} {}@TILE takes another tile of it",
           first.label, first.rung->id, first.rung->id));
     }
     // Before anything is counted, so that a wrong file costs no time.

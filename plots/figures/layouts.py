@@ -53,9 +53,8 @@ def fragments() -> Canvas:
         "Who holds what: mma.m16n8k16",
         "The three matrices of one mma. Every pair of neighbouring elements shows the number of "
         "the "
-        "lane that holds it in one register. Lane 5 holds row 1 and row 9 of A and of C, at the "
-        "same "
-        "columns 2 and 3, and key 1 of B.",
+        "lane that holds it in one register. Lane 5 holds row 1 and row 9 of C at columns 2 and 3, "
+        "of A also at 10 and 11, and column 1 of B.",
         note="Number: lane. Colour: register. One box: two elements.",
     )
     top = y + 22
@@ -96,12 +95,12 @@ def loads() -> Canvas:
     for tile, rows in enumerate(("0 to 7", "8 to 15", "16 to 23", "24 to 31")):
         canvas.rect(x, top + tile * 24, 16, 16, soft(tile), "line")
         canvas.text(
-            x + 26, top + tile * 24 + 8, f"lanes {rows}: tile {tile}, into r{tile}", size=SMALL
+            x + 26, top + tile * 24 + 8, f"lanes {rows}: matrix {tile}, into r{tile}", size=SMALL
         )
     told = [
-        "Four 8x8 tiles, one register each.",
+        "Four 8x8 matrices, one register each.",
         "The order of the addresses",
-        "decides which tile is which:",
+        "decides which matrix is which:",
         "this one gives A of mma.",
     ]
     canvas.lines(x, top + 4 * 24 + 24, told, "muted", size=SMALL)
@@ -110,7 +109,7 @@ def loads() -> Canvas:
 
 
 def tiles(canvas: Canvas, x: float, y: float) -> None:
-    """The 8x8 tile of r0: which lane holds each element after the load, in both forms."""
+    """The 8x8 matrix of r0: which lane holds each element after the load, in both forms."""
     transposed = facts()["transposed"]
     straight = facts()["mma"]["a"]
     for offset, held, name in ((0, straight, "r0, plain"), (216, transposed, "r0, .trans")):
@@ -134,7 +133,7 @@ def tiles(canvas: Canvas, x: float, y: float) -> None:
 
 
 def row_of(lane: int) -> tuple[int, int]:
-    """Key and chunk whose address a lane gives for K: lanes 8 i to 8 i + 7 those of tile i. That
+    """Key and chunk whose address a lane gives for K: lanes 8 i to 8 i + 7 those of matrix i. That
     this order makes two B operands is asserted where the figure is drawn."""
     tile = lane // 8
     return tile // 2 * 8 + lane % 8, tile % 2
@@ -142,12 +141,12 @@ def row_of(lane: int) -> tuple[int, int]:
 
 def order_of_tiles() -> Canvas:
     canvas, y = begin(
-        "01: the addresses decide which tile is which",
-        "K of 16 keys and 16 columns, cut into four tiles of 8 by 8. Lanes 0 to 7 give the rows of "
+        "01: the addresses decide which matrix is which",
+        "K of 16 keys and 16 columns, cut into four matrices of 8 by 8. Lanes 0 to 7 give the rows of "
         "keys 0 to 7, columns 0 to 7; lanes 8 to 15 the same keys, columns 8 to 15; lanes 16 to 31 "
         "the same for keys 8 to 15. The first two registers are the B operand of the first eight "
         "keys, the others that of the second.",
-        note="Number: the lane that gives the row's address. Colour: tile.",
+        note="Number: the lane that gives the row's address. Colour: matrix.",
     )
     top, left, width = y + 22, 70.0, 90.0
     for chunk in range(2):
@@ -174,7 +173,7 @@ def order_of_tiles() -> Canvas:
         canvas.text(x, at + 12, f"B of {keys}:", size=SMALL)
         canvas.text(x, at + 68, f"S[{'n' if first == 0 else 'n + 1'}] += A B", "muted", size=SMALL)
     end = top + 16 * 17 + 16
-    canvas.text(14, end, "Lanes 8 i to 8 i + 7 address tile i; b[i] receives it:", size=SMALL)
+    canvas.text(14, end, "Lanes 8 i to 8 i + 7 address matrix i; b[i] receives it:", size=SMALL)
     canvas.text(14, end + 18, "lane l receives two columns of row l / 4.", size=SMALL)
     return canvas
 

@@ -134,9 +134,9 @@ def reuse() -> Canvas:
 def pairs() -> Canvas:
     canvas, y = begin(
         "04: one load, two V fragments",
-        "ldmatrix.x4.trans: lanes 0 to 15 point at 16 keys of one column tile, lanes 16 to 31 "
+        "ldmatrix.x4.trans: lanes 0 to 15 point at 16 keys of one chunk, lanes 16 to 31 "
         "at the same keys of the next. Four registers: two fragments.",
-        note="V: 16 keys down, two tiles of 8 columns across.",
+        note="V: 16 keys down, two chunks of 8 columns across.",
     )
     for half in range(2):
         for tile in range(2):

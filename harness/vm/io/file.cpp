@@ -103,6 +103,8 @@ class Temporary {
     if (fd < 0) {
       const int error = errno;
       name_.clear();
+      if (error == ENOENT)
+        fail("write", target_, "there is no folder '" + folder_of(target_).string() + "'");
       fail("write", target_, error);
     }
     return fd;
