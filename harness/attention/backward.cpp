@@ -7,20 +7,16 @@
 
 #include "harness/attention/parallel.h"
 #include "harness/attention/roundings.h"
+#include "harness/attention/rows.h"
 
 namespace fa {
 namespace {
 
-constexpr std::int64_t kRowsTogether = 8;
 // Smaller P may be 0: ex2 flushes them.
 constexpr double kLeastP = 0x1p-126;
 // What a product loses on tensor cores, of its value, for each column: on average half an ulp each
 // time that a sum is truncated.
 constexpr double kTruncationLoss = 0x1p-24 / kTruncateEvery;
-
-std::size_t idx(std::int64_t i) {
-  return static_cast<std::size_t>(i);
-}
 
 /// D of every query, and the product of the lengths of its vectors.
 struct RowTerms {
@@ -97,7 +93,7 @@ class Sum {
   }
 
   /// Row r of those it has, times the factor, as row `place` of the result.
-  void store(std::int64_t r, double factor, std::int64_t place, GradientRows& to) {
+  void store(std::int64_t r, double factor, std::int64_t place, ExpectedRows& to) {
     flush();
     to.spread[idx(place)] = factor * std::sqrt(spread_[r]);
     for (std::int64_t c = 0; c < columns_; ++c) {
@@ -202,11 +198,11 @@ class Group {
     p_.add(p_exact, p, cancelled, kNothing, y_.data());
   }
 
-  void store_d_s(std::int64_t r, std::int64_t place, GradientRows& to) {
+  void store_d_s(std::int64_t r, std::int64_t place, ExpectedRows& to) {
     d_s_.store(r, problem_.scale(), place, to);
     to.largest_score[idx(place)] = largest_[r];
   }
-  void store_p(std::int64_t r, std::int64_t place, GradientRows& to) {
+  void store_p(std::int64_t r, std::int64_t place, ExpectedRows& to) {
     p_.store(r, 1, place, to);
     to.largest_score[idx(place)] = largest_[r];
   }
@@ -228,31 +224,10 @@ class Group {
   double largest_[kRowsTogether] = {};
 };
 
-GradientRows empty_rows(std::size_t rows, std::int64_t columns) {
-  GradientRows made;
-  made.exact.resize(rows * idx(columns));
-  made.straightforward.resize(rows * idx(columns));
-  made.element_spread.resize(rows * idx(columns));
-  made.spread.resize(rows);
-  made.cancelled.resize(rows * idx(columns));
-  made.largest_score.resize(rows);
+ExpectedRows empty_gradients(std::size_t rows, std::int64_t columns) {
+  ExpectedRows made = empty_rows(rows, columns);
+  made.cancelled.resize(made.exact.size());
   return made;
-}
-
-/// Calls body(first, count) for runs of up to kRowsTogether rows of one head, on all threads.
-template <class Body>
-void for_each_group(const std::vector<RowId>& rows, const Body& body) {
-  std::vector<std::int64_t> starts;
-  for (std::int64_t i = 0; i < std::ssize(rows); ++i) {
-    if (starts.empty() || i - starts.back() == kRowsTogether ||
-        rows[idx(i)].head != rows[idx(starts.back())].head)
-      starts.push_back(i);
-  }
-  starts.push_back(std::ssize(rows));
-  parallel_for(std::ssize(starts) - 1, 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t g = begin; g < end; ++g)
-      body(starts[idx(g)], starts[idx(g + 1)] - starts[idx(g)]);
-  });
 }
 
 }  // namespace
@@ -283,10 +258,10 @@ Inputs make_pass_inputs(const Problem& problem, const InputKind& kind, std::uint
   return inputs;
 }
 
-GradientRows reference_d_q(const Problem& problem, const Inputs& inputs,
+ExpectedRows reference_d_q(const Problem& problem, const Inputs& inputs,
                            const std::vector<RowId>& rows) {
   const RowTerms terms = row_terms(problem, inputs);
-  GradientRows result = empty_rows(rows.size(), problem.head_dim);
+  ExpectedRows result = empty_gradients(rows.size(), problem.head_dim);
   for_each_group(rows, [&](std::int64_t first, std::int64_t count) {
     const std::int64_t head = rows[idx(first)].head;
     Group group(problem, terms, inputs);
@@ -313,8 +288,8 @@ GradientRows reference_d_q(const Problem& problem, const Inputs& inputs,
 KeyGradientRows reference_d_kv(const Problem& problem, const Inputs& inputs,
                                const std::vector<RowId>& rows) {
   const RowTerms terms = row_terms(problem, inputs);
-  KeyGradientRows result{empty_rows(rows.size(), problem.head_dim),
-                         empty_rows(rows.size(), problem.head_dim)};
+  KeyGradientRows result{empty_gradients(rows.size(), problem.head_dim),
+                         empty_gradients(rows.size(), problem.head_dim)};
   for_each_group(rows, [&](std::int64_t first, std::int64_t count) {
     Group group(problem, terms, inputs);
     const std::int64_t queries = rows[idx(first)].head * problem.group();  // head of the first

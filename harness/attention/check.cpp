@@ -38,18 +38,7 @@ Verifier::Verifier(const Problem& problem, const Inputs& inputs, const VerifierO
   }
   rows_ = choose_rows(problem, options.budget, options.seed);
   ReferenceRows reference = reference_rows(problem, inputs, rows_);
-  Expected& o =
-      expected_.emplace_back(Expected{.name = "",
-                                      .dtype = problem.dtype,
-                                      .shape = q_shape(problem),
-                                      .rows = {},
-                                      .exact = std::move(reference.exact),
-                                      .spread = std::move(reference.spread),
-                                      .element_spread = std::move(reference.element_spread),
-                                      .largest_score = std::move(reference.largest_score),
-                                      .cancelled = {}});
-  for (const RowId& id : rows_) o.rows.push_back(q_row(problem, id.head, id.row));
-  o.measure(reference.straightforward);
+  expect("", problem, rows_, static_cast<ExpectedRows&&>(reference));
   lse_ = std::move(reference.lse_exact);
   for (std::size_t r = 0; r < rows_.size(); ++r) {
     const auto straightforward = static_cast<double>(reference.lse_straightforward[r]);
@@ -63,28 +52,21 @@ void Verifier::expect_gradients(const Inputs& inputs, const VerifierOptions& opt
   rows_ = choose_rows(problem_, options.budget / 4, options.seed);
   const Problem keys = transposed(problem_);
   const std::vector<RowId> key_rows = choose_rows(keys, options.budget / 4, options.seed);
-  const auto add = [&](const char* name, const Problem& of, const std::vector<RowId>& ids,
-                       GradientRows reference) {
-    Expected& made =
-        expected_.emplace_back(Expected{.name = name,
-                                        .dtype = of.dtype,
-                                        .shape = q_shape(of),
-                                        .rows = {},
-                                        .exact = std::move(reference.exact),
-                                        .spread = std::move(reference.spread),
-                                        .element_spread = std::move(reference.element_spread),
-                                        .largest_score = std::move(reference.largest_score),
-                                        .cancelled = std::move(reference.cancelled)});
-    for (const RowId& id : ids) made.rows.push_back(q_row(of, id.head, id.row));
-    made.measure(reference.straightforward);
-  };
-  add("dQ", problem_, rows_, reference_d_q(problem_, inputs, rows_));
+  expect("dQ", problem_, rows_, reference_d_q(problem_, inputs, rows_));
   KeyGradientRows of_keys = reference_d_kv(problem_, inputs, key_rows);
-  add("dK", keys, key_rows, std::move(of_keys.d_k));
-  add("dV", keys, key_rows, std::move(of_keys.d_v));
+  expect("dK", keys, key_rows, std::move(of_keys.d_k));
+  expect("dV", keys, key_rows, std::move(of_keys.d_v));
 }
 
-void Verifier::Expected::measure(const std::vector<float>& straightforward) {
+void Verifier::expect(const char* name, const Problem& of, const std::vector<RowId>& ids,
+                      ExpectedRows reference) {
+  Expected& made =
+      expected_.emplace_back(Expected{std::move(reference), name, of.dtype, q_shape(of), {}, 0});
+  for (const RowId& id : ids) made.rows.push_back(q_row(of, id.head, id.row));
+  made.measure();
+}
+
+void Verifier::Expected::measure() {
   const auto d = static_cast<std::size_t>(shape[3]);
   for (std::size_t r = 0; r < rows.size(); ++r) {
     if (spread[r] == 0) continue;

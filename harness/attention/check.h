@@ -48,17 +48,17 @@ struct VerifierOptions {
 /// Holds the reference rows of one problem and its inputs; checks any number of outputs.
 ///
 /// The tolerance of element c of row i is  2 E s_i + floor_ic, the same rule for every kernel:
-///   s_i       ReferenceRows::spread, which follows |O| down as the row sees more keys,
+///   s_i       ExpectedRows::spread, which follows |O| down as the row sees more keys,
 ///   E         the largest |straightforward - exact| / s_i of all verified elements,
 ///   floor_ic  half an ulp of the output dtype at exact_ic (the final rounding, which nobody
 ///             escapes and nobody needs twice), plus for f16 2 * 2^-11 max(s_i, s_ic), for bf16
-///             2^-7 max(s_i, s_ic), with s_ic the ReferenceRows::element_spread (P's own rounding:
+///             2^-7 max(s_i, s_ic), with s_ic the ExpectedRows::element_spread (P's own rounding:
 ///             the straightforward computation has the largest P of a row exactly 1, a kernel whose
 ///             reference is not the maximum has not), for f32 2^-24 (16 s_i + 4 |exact_ic|)
 ///             (approximate exp2 and reciprocal), and for each type 2^-24 s_i times the largest
 ///             |score| of the row (one more rounding of it).
 /// The same holds for the elements of a gradient, whose E is its own, with the members of
-/// GradientRows; floor_ic also has GradientRows::cancelled.
+/// ExpectedRows; floor_ic also has ExpectedRows::cancelled.
 class Verifier {
  public:
   /// Computes the reference; multi-threaded. The inputs are not needed afterwards.
@@ -85,23 +85,20 @@ class Verifier {
 
  private:
   /// What a tensor must hold in its verified rows.
-  struct Expected {
+  struct Expected : ExpectedRows {
     const char* name;  // for messages; empty for O
     Dtype dtype;
     Shape shape;
     std::vector<std::int64_t> rows;  // in the tensor
-    std::vector<double> exact;       // rows x head_dim
-    std::vector<double> spread;      // per row
-    std::vector<double> element_spread;
-    std::vector<double> largest_score;  // per row
-    std::vector<double> cancelled;      // like exact; empty for O
-    double relative_error = 0;          // E
+    double relative_error;           // E
 
-    void measure(const std::vector<float>& straightforward);
+    void measure();
     double tolerance(std::size_t element, double* floor) const;
     CheckReport check(const HostTensor& output) const;
   };
   void expect_gradients(const Inputs& inputs, const VerifierOptions& options);
+  void expect(const char* name, const Problem& of, const std::vector<RowId>& ids,
+              ExpectedRows reference);
 
   Problem problem_;
   std::vector<RowId> rows_;

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "harness/attention/parallel.h"
+#include "harness/attention/rows.h"
 
 namespace fa {
 
@@ -81,10 +82,6 @@ constexpr const char *kHonest = "honest", *kHonestGuarded = "honest_guarded",
 constexpr std::int64_t kTile = 64;
 constexpr std::int64_t kParts = 5;
 constexpr std::int64_t kVerified = std::int64_t{1} << 26;  ///< products: rows, keys, columns
-
-std::size_t idx(std::int64_t i) {
-  return static_cast<std::size_t>(i);
-}
 
 // The scores of a row of Q and every key, of each row that was needed; the others are empty.
 using Scores = std::vector<std::vector<float>>;

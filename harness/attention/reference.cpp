@@ -9,16 +9,12 @@
 
 #include "harness/attention/parallel.h"
 #include "harness/attention/roundings.h"
+#include "harness/attention/rows.h"
 
 namespace fa {
 namespace {
 
-constexpr std::int64_t kKeys = 16;         // keys converted at a time
-constexpr std::int64_t kRowsTogether = 8;  // rows that share a conversion
-
-std::size_t idx(std::int64_t i) {
-  return static_cast<std::size_t>(i);
-}
+constexpr std::int64_t kKeys = 16;  // keys converted at a time
 
 // The work of one thread on up to kRowsTogether rows of one head. Exact and straightforward
 // computation go side by side: they share the loads.
@@ -302,33 +298,14 @@ std::vector<RowId> choose_rows(const Problem& problem, std::int64_t budget, std:
 ReferenceRows reference_rows(const Problem& problem, const Inputs& inputs,
                              const std::vector<RowId>& rows) {
   const std::int64_t d = problem.head_dim;
-  ReferenceRows result;
-  result.exact.resize(rows.size() * idx(d));
-  result.straightforward.resize(rows.size() * idx(d));
-  result.spread.resize(rows.size());
-  result.element_spread.resize(rows.size() * idx(d));
-  result.largest_score.resize(rows.size());
-  result.lse_exact.resize(rows.size());
-  result.lse_straightforward.resize(rows.size());
-
-  // Groups of rows of one head.
-  std::vector<std::int64_t> starts;
-  for (std::int64_t i = 0; i < std::ssize(rows); ++i) {
-    if (starts.empty() || i - starts.back() == kRowsTogether ||
-        rows[idx(i)].head != rows[idx(starts.back())].head) {
-      starts.push_back(i);
-    }
-  }
-  parallel_for(std::ssize(starts), 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t g = begin; g < end; ++g) {
-      const std::int64_t first = starts[idx(g)];
-      const std::int64_t last = g + 1 < std::ssize(starts) ? starts[idx(g + 1)] : std::ssize(rows);
-      RowGroup group(problem, inputs, std::span(rows).subspan(idx(first), idx(last - first)));
-      group.run(&result.exact[idx(first * d)], &result.straightforward[idx(first * d)],
-                &result.spread[idx(first)], &result.element_spread[idx(first * d)],
-                &result.largest_score[idx(first)], &result.lse_exact[idx(first)],
-                &result.lse_straightforward[idx(first)]);
-    }
+  ReferenceRows result{empty_rows(rows.size(), d), std::vector<double>(rows.size()),
+                       std::vector<float>(rows.size())};
+  for_each_group(rows, [&](std::int64_t first, std::int64_t count) {
+    RowGroup group(problem, inputs, std::span(rows).subspan(idx(first), idx(count)));
+    group.run(&result.exact[idx(first * d)], &result.straightforward[idx(first * d)],
+              &result.spread[idx(first)], &result.element_spread[idx(first * d)],
+              &result.largest_score[idx(first)], &result.lse_exact[idx(first)],
+              &result.lse_straightforward[idx(first)]);
   });
   return result;
 }

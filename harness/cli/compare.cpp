@@ -182,9 +182,9 @@ class CompareCommand final : public Command {
     const Side first = parse_side(words_[0]);
     const Side second = parse_side(words_[1]);
     if (first.label == second.label) {
-      throw UsageError(fmt::format(
-          "rungs: {} is named twice; fa compare {} {}@TILE takes another tile of it",
-          first.label, first.rung->id, first.rung->id));
+      throw UsageError(
+          fmt::format("rungs: {} is named twice; fa compare {} {}@TILE takes another tile of it",
+                      first.label, first.rung->id, first.rung->id));
     }
     // Before anything is counted, so that a wrong file costs no time.
     std::vector<File> files;

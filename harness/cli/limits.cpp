@@ -61,8 +61,8 @@ class LimitsCommand final : public Command {
 
   Exit execute() override {
     require_new_file("--json", json_, overwrite_);
-    if (gpu_count() == 0) make_device("gpu");  // throws, in the words of the other commands
-    GpuDevice device;
+    const std::unique_ptr<GpuDevice> gpu = make_gpu();
+    GpuDevice& device = *gpu;
     print_note(fmt::format("device: {} (gpu)", device.name()));
     Progress progress;
     const limits::Limits measured = limits::measure_limits(

@@ -54,8 +54,8 @@ void require_some_support(const BenchOptions& options) {
 }
 
 Exit measure_on_gpu(const BenchOptions& options, const RowPrinter& print_rows) {
-  if (gpu_count() == 0) make_device("gpu");  // throws, in the words of the other commands
-  GpuDevice device;
+  const std::unique_ptr<GpuDevice> gpu = make_gpu();
+  GpuDevice& device = *gpu;
   print_note(fmt::format("device: {} (gpu)", device.name()));
 
   Progress progress;

@@ -2,10 +2,11 @@
 // One interface over the devices that can run a LaunchPlan.
 #pragma once
 
-#include <array>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -20,7 +21,12 @@
 namespace fa {
 
 /// What a backward pass writes.
-inline constexpr std::array kGradients{Tensor::d_q, Tensor::d_k, Tensor::d_v};
+/// What a kernel writes: the gradients of Q, K and V, or O and the LSE.
+std::vector<Tensor> written_tensors(const Problem& problem);
+/// Calls put() for each tensor that the inputs of a problem fill, with its memory, gaps between
+/// rows included.
+void for_each_input(const Problem& problem, const Inputs& inputs,
+                    const std::function<void(Tensor, std::span<const std::byte>)>& put);
 
 /// The machine cannot do what was asked: no GPU, a failed launch, a lost device. Exit code 3.
 struct DeviceError : std::runtime_error {

@@ -24,31 +24,25 @@ constexpr int kPoison = 0xFF;
 constexpr std::size_t kChunk = std::size_t{16} << 20;
 constexpr double kAllocationUnit = 2 << 20;
 constexpr std::size_t kScratchAlignment = 256;  // that of cudaMalloc
-GpuProperties read_properties() {
-  GpuProperties properties;
-  const int ordinal = current_gpu();
+cudaDeviceProp read_properties() {
   cudaDeviceProp prop{};
-  check_cuda(cudaGetDeviceProperties(&prop, ordinal), "reading the GPU's properties");
-  properties.name = prop.name;
-  properties.sm = prop.major * 10 + prop.minor;
-  properties.sms = prop.multiProcessorCount;
-  properties.memory = prop.totalGlobalMem;
-  properties.l2 = static_cast<std::size_t>(prop.l2CacheSize);
-  properties.shared_bytes = prop.sharedMemPerBlockOptin;
-  std::array<char, 32> bus{};
-  check_cuda(cudaDeviceGetPCIBusId(bus.data(), static_cast<int>(bus.size()), ordinal),
-             "reading the GPU's PCI bus id");
-  properties.pci_bus_id = bus.data();
-  check_cuda(cudaDriverGetVersion(&properties.cuda_driver), "reading the driver's CUDA version");
-  return properties;
+  check_cuda(cudaGetDeviceProperties(&prop, current_gpu()), "reading the GPU's properties");
+  return prop;
 }
 
-DeviceDescription description_of(const GpuProperties& properties) {
-  return {.name = properties.name,
-          .sm = properties.sm,
-          .sms = properties.sms,
-          .l2_bytes = static_cast<std::int64_t>(properties.l2),
-          .shared_bytes = properties.shared_bytes};
+DeviceFacts read_facts() {
+  const cudaDeviceProp prop = read_properties();
+  DeviceFacts facts{.sms = prop.multiProcessorCount,
+                    .memory = prop.totalGlobalMem,
+                    .l2 = static_cast<std::size_t>(prop.l2CacheSize),
+                    .cuda_driver = 0,
+                    .pci_bus_id = {}};
+  std::array<char, 32> bus{};
+  check_cuda(cudaDeviceGetPCIBusId(bus.data(), static_cast<int>(bus.size()), current_gpu()),
+             "reading the GPU's PCI bus id");
+  facts.pci_bus_id = bus.data();
+  check_cuda(cudaDriverGetVersion(&*facts.cuda_driver), "reading the driver's CUDA version");
+  return facts;
 }
 
 }  // namespace
@@ -75,7 +69,12 @@ int current_gpu() {
 }
 
 DeviceDescription gpu_description() {
-  return description_of(read_properties());
+  const cudaDeviceProp prop = read_properties();
+  return {.name = prop.name,
+          .sm = prop.major * 10 + prop.minor,
+          .sms = prop.multiProcessorCount,
+          .l2_bytes = prop.l2CacheSize,
+          .shared_bytes = prop.sharedMemPerBlockOptin};
 }
 
 /// Bytes of the problem's buffers; in floating point, because the product of extents that are each
@@ -170,7 +169,7 @@ struct GpuDevice::Pinned {
 };
 
 GpuDevice::GpuDevice(GpuOptions options)
-    : options_(options), properties_(read_properties()), description_(description_of(properties_)) {
+    : options_(options), description_(gpu_description()), facts_(read_facts()) {
   // Work that the host program has queued elsewhere, such as the inputs of a peer, is complete
   // before anything runs on our stream, which no other stream waits for.
   check_cuda(cudaDeviceSynchronize(), "starting the GPU");
@@ -184,14 +183,6 @@ GpuDevice::~GpuDevice() {
     ignore_cuda(cudaStreamSynchronize(stream_));
     ignore_cuda(cudaStreamDestroy(stream_));
   }
-}
-
-DeviceFacts GpuDevice::facts() const {
-  return {.sms = properties_.sms,
-          .memory = properties_.memory,
-          .l2 = properties_.l2,
-          .cuda_driver = properties_.cuda_driver,
-          .pci_bus_id = properties_.pci_bus_id};
 }
 
 void GpuDevice::require_memory(const Problem& problem) {
@@ -227,7 +218,7 @@ void GpuDevice::require_free(const std::vector<double>& sizes, const std::string
   if (needed <= static_cast<double>(free)) return;
   throw OutOfMemory(
       fmt::format("{} needs {:.0f} bytes of GPU memory for {}; {} of {} bytes are free on {}", who,
-                  needed, what, free, total, properties_.name));
+                  needed, what, free, total, description_.name));
 }
 
 GpuDevice::Buffer GpuDevice::make_buffer(const char* name, std::size_t bytes) {
@@ -254,29 +245,9 @@ void GpuDevice::load(const Problem& problem, const Inputs& inputs) {
     const char* name = name_of(tensor).in_text;
     buffers.emplace(tensor, make_buffer(name, static_cast<std::size_t>(bytes)));
   }
-  const auto put = [&](Tensor tensor, const void* source) {
-    const auto found = buffers.find(tensor);
-    if (found != buffers.end()) upload(found->second, source);
-  };
-  const auto put_rows = [&](Tensor tensor, const HostTensor& host) {
-    if (problem.strides.empty()) return put(tensor, host.bytes.data());
-    put(tensor, stored_with_gaps(problem, static_cast<int>(tensor), host).data());
-  };
-  put_rows(Tensor::q, inputs.q);
-  put_rows(Tensor::k, inputs.k);
-  put_rows(Tensor::v, inputs.v);
-  put(Tensor::sinks, inputs.sinks.data());
-  if (problem.backward) {
-    put_rows(Tensor::o, inputs.o);
-    put_rows(Tensor::d_o, inputs.d_o);
-    put(Tensor::lse, inputs.lse.data());
-  }
-  const std::vector<std::int32_t> lengths(problem.lengths.begin(), problem.lengths.end());
-  put(Tensor::lengths, lengths.data());
-  put(Tensor::cu_seqlens_q, cu_seqlens(problem.query_lengths).data());
-  put(Tensor::cu_seqlens_k, cu_seqlens(problem.lengths).data());
-  put(Tensor::page_table, inputs.page_table.data());
-  put(Tensor::kv_scales, inputs.kv_scales.data());
+  for_each_input(problem, inputs, [&](Tensor tensor, std::span<const std::byte> bytes) {
+    upload(buffers.at(tensor), bytes.data());
+  });
   buffers_ = std::move(buffers);
   problem_ = problem;
   poison_output();
@@ -311,7 +282,7 @@ std::size_t GpuDevice::cache_bytes() const {
 }
 
 int GpuDevice::make_cache_copies(int most) {
-  const std::size_t bytes = cache_bytes(), beyond = 2 * properties_.l2;
+  const std::size_t bytes = cache_bytes(), beyond = 2 * *facts_.l2;
   cache_copies_.clear();
   cache_turn_ = 0;
   if (bytes >= beyond) return 1;
@@ -335,7 +306,7 @@ int GpuDevice::make_cache_copies(int most) {
 bool GpuDevice::cache_is_hot() const {
   const auto copies = cache_copies_.find(Tensor::k);
   const std::size_t count = copies == cache_copies_.end() ? 1 : copies->second.size() + 1;
-  return count * cache_bytes() < 2 * properties_.l2;
+  return count * cache_bytes() < 2 * *facts_.l2;
 }
 
 void GpuDevice::turn_cache() {
@@ -448,9 +419,7 @@ void GpuDevice::poison(const Region& held) {
 }
 
 void GpuDevice::poison_output() {
-  const auto written = problem_.backward ? std::vector(kGradients.begin(), kGradients.end())
-                                         : std::vector{Tensor::o, Tensor::lse};
-  for (const Tensor tensor : written) {
+  for (const Tensor tensor : written_tensors(problem_)) {
     if (const Buffer* held = buffer(tensor)) poison(*held);
   }
   scratch_due_ = true;
@@ -603,7 +572,7 @@ std::optional<KernelResources> GpuDevice::resources(const Launch& launch) {
   check_cuda(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, launch.kernel, launch.block,
                                                            launch.dynamic_shared),
              what);
-  return KernelResources{.sm = properties_.sm,
+  return KernelResources{.sm = description_.sm,
                          .threads = launch.block,
                          .registers = attributes.numRegs,
                          .static_shared = attributes.sharedSizeBytes,

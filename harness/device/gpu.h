@@ -18,18 +18,6 @@ namespace fa {
 
 using GpuStream = CUstream_st*;
 
-/// What the runtime says about the card.
-struct GpuProperties {
-  std::string name;
-  int sm = 0;   ///< compute capability x 10
-  int sms = 0;  ///< multiprocessors
-  std::size_t memory = 0;
-  std::size_t l2 = 0;
-  std::size_t shared_bytes = 0;  ///< shared memory that one block may have
-  std::string pci_bus_id;        ///< "00000000:19:00.0", the key under which NVML knows the card
-  int cuda_driver = 0;           ///< CUDA version of the driver, 13000 for 13.0
-};
-
 /// Number of GPUs that the runtime sees; 0 with the driver's words in *why when there is none.
 int gpu_count(std::string* why = nullptr);
 
@@ -56,7 +44,7 @@ class GpuDevice final : public Device {
   std::string kind() const override { return "gpu"; }
   const DeviceDescription& description() const override { return description_; }
 
-  DeviceFacts facts() const override;
+  DeviceFacts facts() const override { return facts_; }
   bool has_clock() const override { return true; }
   std::unique_ptr<Stopwatch> make_stopwatch(L2Policy l2) override;
   std::optional<KernelResources> resources(const Launch& launch) override;
@@ -71,7 +59,6 @@ class GpuDevice final : public Device {
   std::vector<std::string> damaged_red_zones() override;
   std::vector<std::string> nonzero_scratch() override;
 
-  const GpuProperties& properties() const { return properties_; }
   GpuStream stream() const { return stream_; }
   /// Device address of a tensor of the loaded problem; null for one that it does not have.
   void* address(Tensor tensor) const;
@@ -119,8 +106,8 @@ class GpuDevice final : public Device {
   std::size_t cache_bytes() const;  ///< of K and V, which a problem always has
 
   GpuOptions options_;
-  GpuProperties properties_;
   DeviceDescription description_;
+  DeviceFacts facts_;  ///< all of them
   GpuStream stream_ = nullptr;
   Problem problem_;
   std::map<Tensor, Buffer> buffers_;  ///< those that the problem has; empty until load()

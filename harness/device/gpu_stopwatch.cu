@@ -87,7 +87,7 @@ GpuStopwatch::GpuStopwatch(GpuDevice& device, L2Policy l2)
   check_cuda(cudaEventCreateWithFlags(&state_->piece, cudaEventDisableTiming),
              "creating a timing event");
   if (l2 == L2Policy::flush) {
-    state_->flush_size = flush_bytes(device.properties().l2);
+    state_->flush_size = flush_bytes(*device.facts().l2);
     check_cuda(
         cudaMalloc(&state_->flush_buffer, state_->flush_size),
         "allocating the L2 flush buffer of " + std::to_string(state_->flush_size) + " bytes");

@@ -8,12 +8,6 @@
 namespace fa {
 namespace {
 
-std::unique_ptr<Device> make_gpu(const DeviceOptions& options) {
-  GpuOptions gpu;
-  if (options.exact_buffers) gpu.red_zone = 0;
-  return std::make_unique<GpuDevice>(gpu);
-}
-
 /// Whether this word means the GPU here; else it means the virtual machine.
 bool means_gpu(std::string_view kind) {
   if (kind != "auto" && kind != "gpu" && kind != "vm") {
@@ -32,6 +26,13 @@ bool means_gpu(std::string_view kind) {
 }
 
 }  // namespace
+
+std::unique_ptr<GpuDevice> make_gpu(const DeviceOptions& options) {
+  means_gpu("gpu");
+  GpuOptions gpu;
+  if (options.exact_buffers) gpu.red_zone = 0;
+  return std::make_unique<GpuDevice>(gpu);
+}
 
 std::unique_ptr<Device> make_device(std::string_view kind, const DeviceOptions& options) {
   if (means_gpu(kind)) return make_gpu(options);

@@ -131,44 +131,17 @@ void VmDevice::load(const Problem& problem, const Inputs& inputs) {
   const auto place = [&](Tensor tensor) -> ptxvm::Address& {
     return addresses_[static_cast<std::size_t>(tensor)];
   };
-  const auto upload = [&](Tensor tensor, std::span<const std::byte> bytes) {
-    if (bytes.empty()) return;
-    place(tensor) = memory->upload(name_of(tensor).in_text, bytes);
-  };
-  const std::vector<std::int32_t> lengths(problem.lengths.begin(), problem.lengths.end());
-  const std::vector<std::int32_t> first_q = cu_seqlens(problem.query_lengths),
-                                  first_k = cu_seqlens(problem.lengths);
   try {
-    const auto upload_rows = [&](Tensor tensor, const HostTensor& host) {
-      if (problem.strides.empty()) return upload(tensor, host.bytes);
-      upload(tensor, stored_with_gaps(problem, static_cast<int>(tensor), host));
-    };
-    upload_rows(Tensor::q, inputs.q);
-    upload_rows(Tensor::k, inputs.k);
-    upload_rows(Tensor::v, inputs.v);
-    upload(Tensor::sinks, std::as_bytes(std::span(inputs.sinks)));
-    upload(Tensor::lengths, std::as_bytes(std::span(lengths)));
-    if (problem.packed()) {
-      upload(Tensor::cu_seqlens_q, std::as_bytes(std::span(first_q)));
-      upload(Tensor::cu_seqlens_k, std::as_bytes(std::span(first_k)));
-    }
-    upload(Tensor::page_table, std::as_bytes(std::span(inputs.page_table)));
-    upload(Tensor::kv_scales, std::as_bytes(std::span(inputs.kv_scales)));
-    const auto allocate = [&](Tensor tensor) {
-      const auto all = static_cast<std::size_t>(stored_elements(problem, static_cast<int>(tensor)));
-      place(tensor) = memory->allocate(name_of(tensor).in_text, all * size_of(problem.dtype));
-    };
-    if (problem.backward) {
-      upload_rows(Tensor::o, inputs.o);
-      upload_rows(Tensor::d_o, inputs.d_o);
-      upload(Tensor::lse, std::as_bytes(std::span(inputs.lse)));
-      for (const Tensor tensor : kGradients) allocate(tensor);
-    } else {
-      allocate(Tensor::o);
-      if (problem.lse) {
-        const std::size_t bytes = sizeof(float) * static_cast<std::size_t>(problem.q_rows());
-        place(Tensor::lse) = memory->allocate("LSE", bytes);
-      }
+    for_each_input(problem, inputs, [&](Tensor tensor, std::span<const std::byte> bytes) {
+      place(tensor) = memory->upload(name_of(tensor).in_text, bytes);
+    });
+    for (const Tensor tensor : written_tensors(problem)) {
+      const std::size_t bytes =
+          tensor == Tensor::lse
+              ? sizeof(float) * static_cast<std::size_t>(problem.q_rows())
+              : static_cast<std::size_t>(stored_elements(problem, static_cast<int>(tensor))) *
+                    size_of(problem.dtype);
+      place(tensor) = memory->allocate(name_of(tensor).in_text, bytes);
     }
   } catch (const std::bad_alloc&) {
     throw OutOfMemory(
@@ -184,12 +157,7 @@ void VmDevice::poison_output() {
     const std::span<std::byte> bytes = memory_->bytes(address);
     std::fill(bytes.begin(), bytes.end(), std::byte{0xFF});
   };
-  if (problem_.backward) {
-    for (const Tensor tensor : kGradients) poison(address(tensor));
-  } else {
-    poison(address(Tensor::o));
-    if (problem_.lse) poison(address(Tensor::lse));
-  }
+  for (const Tensor tensor : written_tensors(problem_)) poison(address(tensor));
   for (const HeldScratch& held : scratch_)
     if (!held.zeroed) poison(held.address);
 }

@@ -343,7 +343,7 @@ BenchOutcome run_bench(GpuDevice& device, const BenchOptions& options, const Ben
   };
   const SourceState source = source_state();
   if (!source.warning.empty()) note("warning: " + source.warning);
-  const std::unique_ptr<Nvml> nvml = Nvml::open(device.properties().pci_bus_id);
+  const std::unique_ptr<Nvml> nvml = Nvml::open(device.facts().pci_bus_id);
   if (!nvml) note("NVML is not available: clocks and power are not recorded");
 
   std::optional<ResultsFile> file, verified;

@@ -86,21 +86,20 @@ class Bench {
   explicit Bench(GpuDevice& device)
       : device_(device),
         operands_(make_operands()),
-        buffer_(
-            whole(std::min(kMostBuffer, static_cast<std::int64_t>(device.properties().memory / 16)),
-                  operand_bytes()),
-            "the buffer that is read"),
+        buffer_(whole(std::min(kMostBuffer, static_cast<std::int64_t>(*device.facts().memory / 16)),
+                      operand_bytes()),
+                "the buffer that is read"),
         copy_(whole(buffer_.bytes() / 2, operand_bytes()), "the copy") {
     buffer_.fill(operands_);
     copy_.clear();
   }
 
-  int blocks(const Loop& loop) const { return loop.blocks * device_.properties().sms; }
+  int blocks(const Loop& loop) const { return loop.blocks * device_.description().sms; }
 
   /// 16-byte words of the buffer that the loop uses: chunks for all thread blocks alike.
   std::int64_t count(const Loop& loop) const {
     // A quarter: the L2 of a card with two partitions may hold a line in both.
-    const auto l2 = static_cast<std::int64_t>(device_.properties().l2 / 4);
+    const auto l2 = static_cast<std::int64_t>(*device_.facts().l2 / 4);
     const std::int64_t unit = kChunk * kWord * blocks(loop);
     switch (loop.source) {
       case Source::operands:
@@ -189,7 +188,7 @@ int calibrate(const Bench& bench, const Loop& loop, GpuStopwatch& stopwatch) {
 }
 
 void prepare(Run& run, const Bench& bench, GpuDevice& device, GpuStopwatch& stopwatch) {
-  if (const std::string why = unsupported(*run.loop, device.properties().sm); !why.empty())
+  if (const std::string why = unsupported(*run.loop, device.sm()); !why.empty())
     return run.row.settle(Status::unsupported, why);
   try {
     bench.allow_shared(*run.loop);
@@ -260,7 +259,7 @@ int iterations_for(double wanted_ms, double ms, int iterations) {
 
 Limits measure_limits(GpuDevice& device, const std::vector<std::string>& argv,
                       const LimitsReport& report) {
-  const std::unique_ptr<Nvml> nvml = Nvml::open(device.properties().pci_bus_id);
+  const std::unique_ptr<Nvml> nvml = Nvml::open(device.facts().pci_bus_id);
   const TimingPolicy timing = limits_policy();
   Limits limits;
   limits.identity = {generator_json(source_state(), argv), device_json(device, nvml.get()),
@@ -305,7 +304,7 @@ Limits measure_limits(GpuDevice& device, const std::vector<std::string>& argv,
     if (run.item) {
       if (limits.rounds == 0) continue;
       put_times(run.row, *run.loop, run.iterations, bench.count(*run.loop),
-                watcher.times()[*run.item], sampler.reading(*run.item), device.properties().sms);
+                watcher.times()[*run.item], sampler.reading(*run.item), device.description().sms);
     }
     limits.rows.push_back(std::move(run.row));
   }

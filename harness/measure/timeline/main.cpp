@@ -32,8 +32,8 @@ class RecordCommand final : public Command {
     require_new_file("--json", json_, overwrite_);
     if (seq_ % 128 != 0)
       throw UsageError(fmt::format("--seq {}: allowed are multiples of 128", seq_));
-    if (gpu_count() == 0) make_device("gpu");  // throws, in the words of the other commands
-    GpuDevice device;
+    const std::unique_ptr<GpuDevice> gpu = make_gpu();
+    GpuDevice& device = *gpu;
     print_note(fmt::format("device: {} (gpu)", device.name()));
     Progress progress;
     const timeline::Timeline recorded = timeline::record(

@@ -127,7 +127,7 @@ Timeline record(GpuDevice& device, const std::string& folder, std::int64_t seq,
     timeline.rows.push_back(
         record_rung(device, folder, rung_item(rung, problem, "", device.description())));
   }
-  const std::unique_ptr<Nvml> nvml = Nvml::open(device.properties().pci_bus_id);
+  const std::unique_ptr<Nvml> nvml = Nvml::open(device.facts().pci_bus_id);
   timeline.identity = {generator_json(source_state(), argv), device_json(device, nvml.get()),
                        policy_json(limits::limits_policy(), 1, device, nvml.get())};
   return timeline;

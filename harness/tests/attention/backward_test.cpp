@@ -62,7 +62,7 @@ TEST_CASE("the reference is the derivative of the forward pass") {
       const Inputs inputs = make_pass_inputs(problem, Distribution::normal, 1);
       const Problem keys = transposed(problem);
       const std::vector<RowId> rows = every_row(problem), key_rows = every_row(keys);
-      const GradientRows d_q = reference_d_q(problem, inputs, rows);
+      const ExpectedRows d_q = reference_d_q(problem, inputs, rows);
       const KeyGradientRows of_keys = reference_d_kv(problem, inputs, key_rows);
       const auto check = [&](HostTensor Inputs::*tensor, const Problem& of,
                              const std::vector<RowId>& ids, const std::vector<double>& exact) {

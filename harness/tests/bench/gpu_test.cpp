@@ -38,9 +38,9 @@ TEST_CASE("properties, and make_device takes the GPU") {
   CHECK(device->kind() == "gpu");
   const GpuDevice gpu;
   CHECK(gpu.sm() >= 50);
-  CHECK(gpu.properties().l2 > 0);
-  CHECK(gpu.properties().memory > 0);
-  CHECK_FALSE(gpu.properties().pci_bus_id.empty());
+  CHECK(*gpu.facts().l2 > 0);
+  CHECK(*gpu.facts().memory > 0);
+  CHECK_FALSE(gpu.facts().pci_bus_id.empty());
 }
 
 TEST_CASE("what was poisoned is downloaded as NaN, buffers start intact") {
@@ -55,7 +55,7 @@ TEST_CASE("what was poisoned is downloaded as NaN, buffers start intact") {
 TEST_CASE("launches in turn take copies of K and V that do not fit into the L2 together") {
   if (no_gpu()) return;
   GpuDevice device;
-  const std::size_t l2 = device.properties().l2;
+  const std::size_t l2 = *device.facts().l2;
   const auto held = [&](Tensor tensor, std::size_t bytes) {
     std::vector<std::byte> data(bytes);
     check_cuda(cudaMemcpy(data.data(), device.address(tensor), bytes, cudaMemcpyDeviceToHost), "");
@@ -643,7 +643,7 @@ TEST_CASE("a launch that throws leaves an empty stream") {
 TEST_CASE("NVML reads plausible clocks and power") {
   if (no_gpu()) return;
   GpuDevice device;
-  const auto nvml = Nvml::open(device.properties().pci_bus_id);
+  const auto nvml = Nvml::open(device.facts().pci_bus_id);
   if (!nvml) {
     WARN("NVML is not available");
     return;

@@ -503,10 +503,10 @@ class Files(CliCase):
 
     def test_outputs_that_cannot_be_written(self) -> None:
         for option in ("--json", "--output"):
-            says = f"{option}: cannot write 'none/r': No such"
+            says = f"{option}: cannot write 'none/r': there is no folder"
             self.refused("run", "06", option, "none/r", code=ENVIRONMENT, says=says)
             self.refused("run", "06", option, self.folder, code=ENVIRONMENT, says="Is a directory")
-        says = "--json: cannot write 'none/r.json': No such"
+        says = "--json: cannot write 'none/r.json': there is no folder"
         self.refused("bench", "--json", "none/r.json", code=ENVIRONMENT, says=says)
 
     def test_other_files_are_not_overwritten(self) -> None:
