@@ -17,7 +17,7 @@ from style import WIDE, Form
 
 PROBLEM = "1,32/8,1/8192,128"
 LOOP = "memory_read"  # of fa limits
-KEY = "L2 flushed. Dotted: floor and roof."
+KEY = "Dotted: floor (spaced) and roof."
 TICKS = (2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000)
 DOTS = (0, (1, 1.5))
 

@@ -45,9 +45,8 @@ Relation unused_memory(const Problem& problem, const Inputs& inputs, const Forwa
 Relation neighbours(const Problem& problem, const Inputs& inputs, const Forward& forward);
 
 /// Adds one vector to all keys, which adds a constant to each row of scores and must not change the
-/// output. K is first rounded to multiples of 1/16 in [-8, 8] (e4m3: of 32
-/// in [-128, 128]), so that the sum is exact in its type;
-/// both outputs must pass their check, whose exact rows are the same.
+/// output. K is first rounded to multiples of 1/16 in [-8, 8] (e4m3: of 32 in [-128, 128]), so that
+/// the sum is exact in its type; both outputs must pass their check, whose exact rows are the same.
 Relation constant_shift(const Problem& problem, const Inputs& inputs, const Forward& forward);
 
 }  // namespace fa

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <iterator>
 #include <vector>
 
@@ -58,8 +59,8 @@ inline std::size_t idx(std::int64_t i) {
 inline constexpr std::int64_t kRowsTogether = 8;
 
 /// Calls body(first, count) for runs of up to kRowsTogether rows of one head, on all threads.
-template <class Body>
-void for_each_group(const std::vector<RowId>& rows, const Body& body) {
+inline void for_each_group(const std::vector<RowId>& rows,
+                           const std::function<void(std::int64_t, std::int64_t)>& body) {
   std::vector<std::int64_t> starts;
   for (std::int64_t i = 0; i < std::ssize(rows); ++i) {
     if (starts.empty() || i - starts.back() == kRowsTogether ||

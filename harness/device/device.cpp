@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <limits>
 #include <variant>
 
@@ -16,31 +17,38 @@ std::string text_of(const std::vector<KernelFinding>& findings) {
   return text;
 }
 
-std::vector<Tensor> written_tensors(const Problem& problem) {
-  if (problem.backward) return {Tensor::d_q, Tensor::d_k, Tensor::d_v};
-  return problem.lse ? std::vector{Tensor::o, Tensor::lse} : std::vector{Tensor::o};
+std::span<const Tensor> written_tensors(const Problem& problem) {
+  static constexpr std::array kOutputs{Tensor::o, Tensor::lse};
+  static constexpr std::array kGradients{Tensor::d_q, Tensor::d_k, Tensor::d_v};
+  if (problem.backward) return kGradients;
+  return std::span(kOutputs).first(problem.lse ? 2 : 1);
 }
 
 void for_each_input(const Problem& problem, const Inputs& inputs,
                     const std::function<void(Tensor, std::span<const std::byte>)>& put) {
-  const auto put_values = [&](Tensor tensor, const auto& values) {
-    if (!values.empty()) put(tensor, std::as_bytes(std::span(values)));
+  const auto put_some = [&](Tensor tensor, std::span<const std::byte> bytes) {
+    if (!bytes.empty()) put(tensor, bytes);
   };
   const auto put_rows = [&](Tensor tensor, const HostTensor& host) {
-    if (problem.strides.empty()) return put_values(tensor, host.bytes);
-    put_values(tensor, stored_with_gaps(problem, static_cast<int>(tensor), host));
+    if (problem.strides.empty()) return put_some(tensor, host.bytes);
+    put_some(tensor, stored_with_gaps(problem, static_cast<int>(tensor), host));
+  };
+  const auto put_numbers = [&](Tensor tensor, const std::vector<std::int32_t>& numbers) {
+    put_some(tensor, std::as_bytes(std::span(numbers)));
+  };
+  const auto put_values = [&](Tensor tensor, const std::vector<float>& values) {
+    put_some(tensor, std::as_bytes(std::span(values)));
   };
   put_rows(Tensor::q, inputs.q);
   put_rows(Tensor::k, inputs.k);
   put_rows(Tensor::v, inputs.v);
   put_values(Tensor::sinks, inputs.sinks);
-  put_values(Tensor::lengths,
-             std::vector<std::int32_t>(problem.lengths.begin(), problem.lengths.end()));
+  put_numbers(Tensor::lengths, {problem.lengths.begin(), problem.lengths.end()});
   if (problem.packed()) {
-    put_values(Tensor::cu_seqlens_q, cu_seqlens(problem.query_lengths));
-    put_values(Tensor::cu_seqlens_k, cu_seqlens(problem.lengths));
+    put_numbers(Tensor::cu_seqlens_q, cu_seqlens(problem.query_lengths));
+    put_numbers(Tensor::cu_seqlens_k, cu_seqlens(problem.lengths));
   }
-  put_values(Tensor::page_table, inputs.page_table);
+  put_numbers(Tensor::page_table, inputs.page_table);
   put_values(Tensor::kv_scales, inputs.kv_scales);
   if (!problem.backward) return;
   put_rows(Tensor::o, inputs.o);

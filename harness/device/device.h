@@ -20,9 +20,8 @@
 
 namespace fa {
 
-/// What a backward pass writes.
 /// What a kernel writes: the gradients of Q, K and V, or O and the LSE.
-std::vector<Tensor> written_tensors(const Problem& problem);
+std::span<const Tensor> written_tensors(const Problem& problem);
 /// Calls put() for each tensor that the inputs of a problem fill, with its memory, gaps between
 /// rows included.
 void for_each_input(const Problem& problem, const Inputs& inputs,

@@ -5,7 +5,7 @@
 //
 // Tile              up to 8 queries of a group x 64 keys, 4 warps
 // Shared memory     3 stages of K 16 KB + V 16 KB at head_dim 128
-// Expected effect   back to back at most the 1.5 us that a launch takes to start are hidden.
+// Expected effect   back to back at most 1.5 of the 2 us that a launch takes to start are hidden.
 //                   Spaced launches: none.
 
 #include "kernels/ptx/cp_async.cuh"

@@ -168,9 +168,9 @@ def last() -> Canvas:
     splits, order = 3, (1, 0, 2)  # which block ends first is not determined
     canvas, y = begin(
         "42: the block that counts last merges",
-        "Three thread blocks of one head. Each computes its tiles, writes its part and increments "
-        "the counter, in any order. The block whose increment returns 2, the number of parts less "
-        "one, merges all parts; the same increment sets the counter back to 0.",
+        "Three thread blocks of one head. Each computes its tiles, writes its split and increments "
+        "the counter, in any order. The block whose increment returns 2, the number of splits "
+        "less one, merges all splits; the same increment sets the counter back to 0.",
         note="Time runs to the right. Order only, not to scale.",
     )
     left, unit = 72.0, 44.0
@@ -181,7 +181,7 @@ def last() -> Canvas:
         end = ends[block]
         canvas.text(14, at + 14, f"block {block}", size=SMALL, bold=True)
         canvas.cell(left, at, (end - 1) * unit, 28, "tiles", "blue-soft")
-        canvas.cell(left + (end - 1) * unit, at, unit, 28, "part", "orange-soft")
+        canvas.cell(left + (end - 1) * unit, at, unit, 28, "split", "orange-soft")
         after = atomic_inc(counter, splits - 1)
         x = left + end * unit + 12
         canvas.circle(x, at + 14, 9, "red")
@@ -205,7 +205,7 @@ def last() -> Canvas:
         canvas.line([(x, y - 10), (x, y)], "red", thick=1.4, arrow=True)
     told = (
         "In the circle: what atomicInc returns, the value before.",
-        f"The block that gets {splits - 1} is the last: all {splits} parts are written. The",
+        f"The block that gets {splits - 1} is the last: all {splits} splits are written. The",
         "counter is 0 again, as the next launch requires.",
     )
     canvas.lines(14, y + 40, told, "muted", size=SMALL)
@@ -622,15 +622,15 @@ def one() -> Canvas:
     many, few = (plans[rung][0]["grid"][0] for rung in ("47", "50"))
     keys = {rung: tile_keys(rung) for rung in ("47", "50")}
     canvas, y = begin(
-        "50: half as many parts",
-        f"A head of 8192 keys. 47 has {many} thread blocks for 8 heads, {many // 8} parts per head, in "
-        f"tiles of {keys['47']} keys; 50 has {few} blocks, {few // 8} parts per head, in tiles of "
+        "50: half as many splits",
+        f"A head of 8192 keys. 47 has {many} thread blocks for 8 heads, {many // 8} splits per head, in "
+        f"tiles of {keys['47']} keys; 50 has {few} blocks, {few // 8} splits per head, in tiles of "
         f"{keys['50']} keys. Both have as many bytes in flight per SM.",
-        note="One head of K and V, 8192 keys, cut into parts.",
+        note="One head of K and V, 8192 keys, cut into splits.",
     )
     for rung, blocks, hue in (("47", many, "blue"), ("50", few, "orange")):
         parts, width = blocks // 8, 412.0
-        canvas.text(14, y + 6, f"{rung}: {blocks} blocks, {parts} parts to merge", size=SMALL, bold=True)
+        canvas.text(14, y + 6, f"{rung}: {blocks} blocks, {parts} splits to merge", size=SMALL, bold=True)
         for part in range(parts):
             fill = hue if part % 2 else f"{hue}-soft"
             canvas.rect(14 + part * width / parts, y + 18, width / parts, 24, fill, radius=0)
