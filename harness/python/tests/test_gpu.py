@@ -714,6 +714,7 @@ class BestTest(unittest.TestCase):
 
     def setUp(self) -> None:
         self.dice = random.Random(2026)
+        self.hold = 8_000_000  # clocks
         self.memory = torch.randn(1 << 30, device="cuda", dtype=torch.float16)  # 2 GB
 
     def calls(self, drawn: Drawn) -> tuple[dict[str, Callable[[int], Any]], str]:
@@ -745,12 +746,17 @@ class BestTest(unittest.TestCase):
     def window_us(self, call: Callable[[int], Any]) -> float:
         """Microseconds of a launch among launches that are queued before the first begins."""
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        torch.cuda._sleep(8_000_000)
-        begin.record()
-        for n in range(self.LAUNCHES):
-            call(n)
-        end.record()
-        torch.cuda.synchronize()
+        queued = False
+        while not queued and self.hold < 1 << 32:
+            torch.cuda._sleep(self.hold)
+            begin.record()
+            for n in range(self.LAUNCHES):
+                call(n)
+            end.record()
+            queued = not begin.query()
+            self.hold *= 1 if queued else 2  # the host was slower
+            torch.cuda.synchronize()
+        self.assertTrue(queued)
         return begin.elapsed_time(end) * 1000 / self.LAUNCHES
 
     def test_best_is_the_best(self) -> None:
