@@ -81,8 +81,8 @@ void add_exact_buffers(CLI::App& app, bool& exact);
 /// --threads, --reversed, --max-steps, --no-checkers: how the virtual machine runs.
 void add_vm_options(CLI::App& app, VmOptions& options);
 
-/// Throws UsageError for an option that was given and that `mode`, an option or what replaces one,
-/// does not use; `allowed` are those it does.
+/// Throws UsageError for a given option that has no effect beside the option `mode`: one that is
+/// not among `allowed`. The message names both.
 void allow_beside(const CLI::App& app, const std::string& mode,
                   const std::vector<std::string>& allowed);
 

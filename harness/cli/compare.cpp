@@ -275,8 +275,8 @@ class CompareCommand final : public Command {
         printer_.print(table, "results", title);
       }
       if (different < pairs.size()) {
-        printer_.say(fmt::format("{} of {} equal within 4 % or their spread\n",
-                                 pairs.size() - different, pairs.size()));
+        printer_.say(fmt::format("{} of {} equal within {:.0f} % or their spread\n",
+                                 pairs.size() - different, pairs.size(), 100 * kLeastChange));
       }
     }
   }

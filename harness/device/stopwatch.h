@@ -27,8 +27,8 @@ class Stopwatch {
   /// Launches and waits; returns milliseconds on the host's clock, an upper bound of the kernel's.
   virtual double untimed(const Launch& launch) = 0;
   /// One launch with nothing else on the device, in milliseconds, by the stopwatch's policy for the
-  /// L2. Nothing when the hold expired
-  /// before the host was done: the sample would contain host time.
+  /// L2. Nothing when the hold expired before the host was done: the sample would contain host
+  /// time.
   virtual std::optional<double> single(const Launch& launch) = 0;
   /// `count` launches without a gap, milliseconds for all. Nothing as above, and where the device
   /// was done with what it had before the host brought more. The device starts when the first

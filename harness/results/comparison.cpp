@@ -66,9 +66,8 @@ Spread ratio(const Spread& first, const Spread& second) {
 }
 
 bool RatePair::differs() const {
-  constexpr double kOneRun = 0.04;  // below this, differences of single runs mean nothing
   const Spread quotient = change();
-  return std::abs(quotient.value - 1) > std::max(kOneRun, quotient.plus_minus);
+  return std::abs(quotient.value - 1) > std::max(kLeastChange, quotient.plus_minus);
 }
 
 std::vector<RatePair> pair_problems(std::span<const Row* const> first,

@@ -27,6 +27,9 @@ const char* rate_unit(const Problem& problem);
 /// for a row without a rate.
 std::optional<Spread> rate_of(const Row& row);
 
+/// Below this, changes between single runs mean nothing.
+inline constexpr double kLeastChange = 0.04;
+
 /// second / first, the two varying independently.
 Spread ratio(const Spread& first, const Spread& second);
 
@@ -38,7 +41,7 @@ struct RatePair {
   Spread first, second;
 
   Spread change() const { return ratio(first, second); }
-  /// By more than the spread of the ratio, and by more than 4 %.
+  /// By more than the spread of the ratio, and by more than kLeastChange.
   bool differs() const;
 };
 

@@ -663,7 +663,7 @@ class UseTest(unittest.TestCase):
         }
         print(", ".join(f"{what} {time:.1f} us" for what, time in times.items()))
         added = times["the whole call"] - times["the library's launch alone"]
-        # A slow host is slow in both: 19 and 20 us beside 29 and 19.
+        # A slow host is slow in both: two added 19 and 20 us, where PyTorch's call took 29 and 19.
         self.assertLess(added, 1.5 * times["PyTorch's own attention"])
 
 
