@@ -144,8 +144,7 @@ struct Decode : fa::StaticKernel<8, Bc, Bc / 32, D> {
     return static_cast<uint32_t>(row * D + ((chunk ^ (row / kLineRows % kChunks)) << 4));
   }
 
-  // Address of (row, chunk0 + chunk) from the address of (row, chunk0), for an even chunk: XOR
-  // among the eight chunks that the swizzle permutes, + from one eight to the next.
+  // Address of (row, chunk0 + chunk) from the address of (row, chunk0), for an even chunk.
   __device__ static uint32_t shift(uint32_t address, int chunk) {
     return address ^ (chunk << 4);
   }
