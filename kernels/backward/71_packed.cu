@@ -380,8 +380,7 @@ struct Backward {
       bulk_commit();
       bulk_wait_read();
       mbarrier_arrive(shared.sums_empty + 8 * consumer);
-      bulk_wait();
-      fence_async_proxy_global();  // orders the count behind the addition, which has landed
+      bulk_wait();  // the addition has landed; its completion includes a proxy fence
       pass_turn(counter, last - first);
       query.advance(in);
     }

@@ -36,7 +36,7 @@ __device__ __forceinline__ void bulk_wait() {
   asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
 }
 
-/// Orders bulk additions to memory with ordinary accesses to it. PTX ISA: "membar / fence".
+/// Orders bulk additions to memory behind ordinary accesses to it. PTX ISA: "membar / fence".
 __device__ __forceinline__ void fence_async_proxy_global() {
   asm volatile("fence.proxy.async.global;" ::: "memory");
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The losses of a small transformer that was trained with three attentions.
+"""The losses of a small transformer that was trained with three attentions, twice each.
 
 plots/training/h200.json is what harness/python/tests/train.py wrote.
 """
@@ -15,9 +15,8 @@ from ladder import read_json
 
 LOSSES = Path(__file__).resolve().parent.parent / "training" / "h200.json"
 EACH = 5  # steps that a point is the mean of
-BASE = "pytorch_math"
 NAMES = {
-    BASE: ("PyTorch, formula", "muted"),
+    "pytorch_math": ("PyTorch, formula", "muted"),
     "pytorch": ("PyTorch, fused", "blue"),
     "flash_ladder": ("Flash Ladder", "orange"),
 }
@@ -50,13 +49,13 @@ def panel(
 
 def losses() -> Canvas:
     document = read_json(LOSSES, "what train.py writes", dict)
-    curves: dict[str, list[float]] = document["losses"]
-    steps = len(curves[BASE])
+    runs: dict[str, list[list[float]]] = {name: document["losses"][name] for name in NAMES}
+    steps = len(runs["pytorch"][0])
     canvas, y = begin(
         "Training with three attentions",
         f"Loss of a transformer of {document['layers']} layers over {steps} steps: three curves that cannot be "
-        "told apart. Below them the differences from PyTorch's formula: near 0 for 100 steps, then both "
-        "other curves leave it, up and down, Flash Ladder's farther and at the end below.",
+        "told apart. Below them the difference of two runs of each attention: near 0 for 100 steps, then all "
+        "three leave it, up and down.",
         note=f"{document['device']}; each point is the mean of {EACH} steps.",
     )
     for i, (name, hue) in enumerate(NAMES.values()):
@@ -64,12 +63,11 @@ def losses() -> Canvas:
         canvas.text(38 + i * 146, y + 2, name, size=SMALL)
     y += 28
     canvas.text(14, y, "loss, nats per byte", size=SMALL, bold=True)
-    panel(canvas, y + 20, 130, ((5, 4, 3, 2, 1), ".0f"), {name: curves[name] for name in NAMES})
+    panel(canvas, y + 20, 130, ((5, 4, 3, 2, 1), ".0f"), {name: runs[name][0] for name in NAMES})
     y += 180
-    canvas.text(14, y, "difference from PyTorch's formula", size=SMALL, bold=True)
+    canvas.text(14, y, "difference of two runs with the same attention", size=SMALL, bold=True)
     differences = {
-        name: [one - other for one, other in zip(curves[name], curves[BASE], strict=True)]
-        for name in NAMES
+        name: [one - other for one, other in zip(*runs[name], strict=True)] for name in NAMES
     }
     panel(canvas, y + 20, 130, ((0.04, 0.02, 0, -0.02, -0.04, -0.06), ".2f"), differences)
     y += 166

@@ -10,7 +10,7 @@
 
 namespace {
 
-constexpr int kKeys = 32;  // keys of a step
+constexpr int kKeys = 8;   // keys of a step
 constexpr int kSlots = 3;  // K0 V0 K1 V1 ... go round them
 
 struct Ring {

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Trains a small byte-level transformer from the same seeds with several attentions: that of
-flash_ladder, which computes its gradients as well, and two of PyTorch's.
+"""Trains a small byte-level transformer from the same seeds with several attentions, each twice:
+that of flash_ladder, which computes its gradients as well, and two of PyTorch's.
 
   python harness/python/tests/train.py --out losses.json
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -55,8 +56,8 @@ def losses(attention: Attention, device: str, batch: int, steps: int, sizes: Any
     return torch.stack(found).tolist()
 
 
-def compare(device: str, *, batch: int, steps: int, sizes: Any) -> dict[str, list[float]]:
-    """The losses with each attention. How far PyTorch's two differ is what rounding alone does."""
+def compare(device: str, *, batch: int, steps: int, sizes: Any) -> dict[str, list[list[float]]]:
+    """The losses of two runs with each attention, and of two that are deterministic."""
 
     def fused(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
@@ -69,10 +70,13 @@ def compare(device: str, *, batch: int, steps: int, sizes: Any) -> dict[str, lis
         return flash_ladder.attention(q, k, v, causal=True)
 
     attentions = {"flash_ladder": ours, "pytorch": fused, "pytorch_math": in_steps}
-    return {
-        name: losses(attention, device, batch, steps, sizes)
-        for name, attention in attentions.items()
-    }
+    attentions["flash_ladder_deterministic"] = ours
+    found = {}
+    for name, attention in attentions.items():
+        torch.use_deterministic_algorithms(name.endswith("deterministic"), warn_only=True)
+        found[name] = [losses(attention, device, batch, steps, sizes) for _ in range(2)]
+    torch.use_deterministic_algorithms(False)
+    return found
 
 
 def main() -> None:
@@ -81,10 +85,11 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--out", type=Path, help="JSON file for the losses")
     arguments = parser.parse_args()
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS is deterministic with it
     device = "cuda" if torch.cuda.is_available() else "cpu"
     found = compare(device, batch=arguments.batch, steps=arguments.steps, sizes=SIZES)
-    for name, each in found.items():
-        print(f"{name:>14}: first {each[0]:.4f}, last {each[-1]:.4f}")
+    for name, runs in found.items():
+        print(f"{name}: first {runs[0][0]:.4f}, last {runs[0][-1]:.4f} and {runs[1][-1]:.4f}")
     if arguments.out:
         name = torch.cuda.get_device_name() if device == "cuda" else device
         document = {"device": name, "batch": arguments.batch, **SIZES, "losses": found}

@@ -240,18 +240,26 @@ struct Mutant {
   std::string noticed;
 };
 
-/// Of a source line that unrolling has copied, and of which all copies are redundant, only the
-/// first is tried.
+/// Of a source line that unrolling has copied, and of which all copies are redundant or none, the
+/// first and the last are tried; where redundant, the first.
 std::vector<Mutant> mutants_of(const Subject& s, const Code& code, RedundantSites& redundant) {
   std::vector<Mutant> mutants;
-  std::map<std::string, std::pair<int, const std::string*>> before;  // by opcode
+  std::map<std::string, std::vector<Mutant>> copies;  // by opcode, of the last line
+  const auto take = [&](std::vector<Mutant>& of) {
+    if (of.empty()) return;
+    mutants.push_back(of.front());
+    if (!of.front().reason && of.size() > 1) mutants.push_back(of.back());
+    of.clear();
+  };
   for (const ptxvm_test::SyncSite& site : code.sites(kOpcodes)) {
     const std::string* reason = redundant.find(s.rung->id, site);
-    auto& last = before[site.opcode];
-    const std::pair now(site.source_line, reason);
-    if (!reason || last != now) mutants.push_back({site, reason, {}});
-    last = now;
+    std::vector<Mutant>& last = copies[site.opcode];
+    if (!last.empty() &&
+        (last.back().site.source_line != site.source_line || last.back().reason != reason))
+      take(last);
+    last.push_back({site, reason, {}});
   }
+  for (auto& [opcode, last] : copies) take(last);
   return mutants;
 }
 

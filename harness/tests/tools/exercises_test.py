@@ -182,14 +182,9 @@ class WrongSolutionTest(support.FolderTest):
         if exercise is BENCHMARK:
             return [(exercise, wrong, source) for wrong, source in found]
         texts = [source for wrong, source in found if "text" in wrong]
-        # Of a large kernel the headers are a small part, and many of them take memory.
-        large = ptx_file(exercise, BUILD / "solutions/ptx").stat().st_size > 500_000
-        size = 1 if large else len(texts)
-        groups = [texts[at : at + size] for at in range(0, len(texts), size)]
-        # Where the last run had them: a compiler cache knows a source by its path, too.
+        # Where the last run had it: a compiler cache knows a source by its path, too.
         place = BUILD / "solutions/wrong" / str(exercise.number)
-        compiled = iter([ptx for number, group in enumerate(groups)
-                         for ptx in self.compile_together(exercise, group, place / str(number))])
+        compiled = iter(self.compile_together(exercise, texts, place))
         return [(exercise, wrong, next(compiled) if "text" in wrong else source)
                 for wrong, source in found]  # fmt: skip
 

@@ -12,8 +12,9 @@
 namespace ptxvm {
 namespace {
 
-constexpr std::string_view kCheckers[] = {"race",     "uninitialised", "copy",  "barrier", "proxy",
-                                          "mbarrier", "cluster",       "wgmma", "tcgen05"};
+constexpr std::string_view kCheckers[] = {"race",  "uninitialised", "copy",     "barrier",
+                                          "proxy", "order",         "mbarrier", "cluster",
+                                          "wgmma", "tcgen05",       "address"};
 constexpr std::string_view kMark = "ptxvm: ignore";
 constexpr uintmax_t kLongestSource = 16 << 20;
 

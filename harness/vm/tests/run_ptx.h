@@ -2,10 +2,13 @@
 // Runs small PTX texts; shared by the tests.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <vector>
 
+#include "catch.h"
+#include "ptxvm/findings.h"
 #include "ptxvm/launch.h"
 #include "ptxvm/races.h"
 #include "ptxvm/report.h"
@@ -55,6 +58,7 @@ inline std::string found(const LaunchResult& r, const Kernel& kernel) {
   std::string text = r.fault ? fault(r, kernel) + "\n" : "";
   const auto line = [&](uint32_t i) { return std::to_string(kernel.instructions()[i].line); };
   for (const Finding& f : r.findings) {
+    CHECK(std::ranges::count(checkers(), f.checker) == 1);
     text +=
         f.checker + (f.severity == Severity::kAdvice ? " (advice) " : " ") + line(f.instruction);
     if (f.other) text += "/" + line(*f.other);
