@@ -7,41 +7,37 @@
 #include "harness/cli/measure.h"
 #include "harness/cli/problem_options.h"
 #include "harness/cli/table.h"
+#include "harness/results/comparison.h"
 
 namespace fa::cli {
 namespace {
 
 const std::vector<std::int64_t> kDefaultSeqs{512, 1024, 2048, 4096, 8192, 16384};
 
-/// GB/s of the bytes that a row's gbs counts, without gaps.
-std::optional<double> gbs_back_to_back(const Row& row) {
-  if (!row.gbs || !row.time_ms || !row.time_ms->back_to_back) return std::nullopt;
-  return *row.gbs * row.time_ms->median / *row.time_ms->back_to_back;
-}
-
-/// Few queries against a cache are bound by its bytes: rates are in GB/s.
 Table row_table(const Problem& problem, const std::vector<Row>& rows) {
   using enum Table::Align;
-  const bool bytes = problem.seq_q <= kFewQueries;
   Table table({{"id", left},
                {"variant", left},
                {"ms"},
                {"p10"},
                {"p90"},
-               {bytes ? "GB/s" : "TFLOPS"},
+               {rate_unit(problem)},
                {"sustained"},
                {"MHz"},
                {"W"},
                {"status", left}});
+  const int places = problem.seq_q <= kFewQueries ? 0 : 1;
   for (const Row& row : rows) {
-    std::optional<double> median, p10, p90;
-    if (row.time_ms) median = row.time_ms->median, p10 = row.time_ms->p10, p90 = row.time_ms->p90;
-    table.add(
-        {row.key.id, row.key.variant, number_cell(median, 4), number_cell(p10, 4),
-         number_cell(p90, 4), bytes ? number_cell(row.gbs, 0) : number_cell(row.tflops, 1),
-         bytes ? number_cell(gbs_back_to_back(row), 0) : number_cell(row.tflops_back_to_back, 1),
-         number_cell(row.clock_mhz, 0), number_cell(row.power_w, 0),
-         status_cell(row.status, row.reason)});
+    std::optional<double> median, p10, p90, rate, sustained;
+    if (const auto& times = row.time_ms) {
+      median = times->median, p10 = times->p10, p90 = times->p90;
+      rate = rate_at(row, *median);
+      if (times->back_to_back) sustained = rate_at(row, *times->back_to_back);
+    }
+    table.add({row.key.id, row.key.variant, number_cell(median, 4), number_cell(p10, 4),
+               number_cell(p90, 4), number_cell(rate, places), number_cell(sustained, places),
+               number_cell(row.clock_mhz, 0), number_cell(row.power_w, 0),
+               status_cell(row.status, row.reason)});
   }
   return table;
 }

@@ -25,6 +25,7 @@
 #include "harness/measure/identity.h"
 #include "harness/measure/inputs_for.h"
 #include "harness/measure/measured.h"
+#include "harness/results/comparison.h"
 #include "ptxvm/observer.h"
 #include "ptxvm/trace.h"
 
@@ -345,13 +346,10 @@ class RunCommand final : public Command {
     if (times.front().error) throw DeviceError(*times.front().error);
     put_times(row, item, times.front());
     put_part_times(row, std::span(times).subspan(1));
-    // Few queries against a cache are bound by its bytes.
-    const bool bytes = problem_.seq_q <= kFewQueries;
     const double median = row.time_ms->median, steady = row.time_ms->back_to_back.value();
     const auto rate = [&](double ms) {  // none where no query sees a key
-      const std::optional<double> of_median = bytes ? row.gbs : row.tflops;
-      if (!of_median) return std::string();
-      return fmt::format(", {:.1f} {}", *of_median * median / ms, bytes ? "GB/s" : "TFLOPS");
+      const std::optional<double> found = rate_at(row, ms);
+      return found ? fmt::format(", {:.1f} {}", *found, rate_unit(problem_)) : "";
     };
     fmt::print("{:.4g} ms{} (median of {} launches; back-to-back {:.4g} ms{})\n", median,
                rate(median), row.time_ms->n, steady, rate(steady));

@@ -51,12 +51,18 @@ const char* rate_unit(const Problem& problem) {
   return problem.seq_q <= kFewQueries ? "GB/s" : "TFLOPS";
 }
 
-std::optional<Spread> rate_of(const Row& row) {
+std::optional<double> rate_at(const Row& row, double ms) {
   const std::optional<double> rate = row.key.problem.seq_q <= kFewQueries ? row.gbs : row.tflops;
-  if (!rate || !row.time_ms || row.time_ms->median <= 0) return std::nullopt;
+  if (!rate || !row.time_ms || ms <= 0) return std::nullopt;
+  return *rate * row.time_ms->median / ms;
+}
+
+std::optional<Spread> rate_of(const Row& row) {
+  if (!row.time_ms) return std::nullopt;
   const RowTimes& times = *row.time_ms;
-  if (times.back_to_back) return Spread{*rate * times.median / *times.back_to_back, 0};
-  return Spread{*rate, *rate * (times.p90 - times.p10) / 2 / times.median};
+  const std::optional<double> rate = rate_at(row, times.back_to_back.value_or(times.median));
+  if (!rate) return std::nullopt;
+  return Spread{*rate, times.back_to_back ? 0 : *rate * (times.p90 - times.p10) / 2 / times.median};
 }
 
 Spread ratio(const Spread& first, const Spread& second) {

@@ -22,6 +22,10 @@ std::string to_string(const Spread& spread);
 /// "GB/s" for few queries against a cache, which bytes bound; else "TFLOPS".
 const char* rate_unit(const Problem& problem);
 
+/// In rate_unit(): of launches that take `ms`; nothing where no query sees a key, or without a
+/// time.
+std::optional<double> rate_at(const Row& row, double ms);
+
 /// In rate_unit(): of launches back to back, which have no spread; where the row has none, of the
 /// median, and the spread is half of what lies between the 10th and the 90th percentile. Nothing
 /// for a row without a rate.
