@@ -141,6 +141,7 @@ FIELDS: dict[str, tuple[Callable[[Row], float | None], Callable[[float], str]]] 
     "gbs": (lambda row: row.gbs, digits),
     "ms": (lambda row: row.ms if row.is_timed else None, digits),
     "us": (lambda row: 1e3 * row.ms if row.is_timed else None, digits),
+    "us_spaced": (lambda row: scaled(number_in("time_ms", "median")(row), 1e3), digits),
     "us_back_to_back": (lambda row: scaled(number_in("time_ms", "back_to_back")(row), 1e3), digits),
     "clock_mhz": (number_in("clock_mhz"), "{:.0f}".format),
     "registers": (number_in("resources", "registers"), "{:.0f}".format),

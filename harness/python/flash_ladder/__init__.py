@@ -119,7 +119,7 @@ def attention(
     values of page_table and kv_scales: a page that is out of range reads what is no key.
 
     The result of torch tensors, not of float32, can be differentiated once by q, k, v and sinks,
-    with causal, window, scale and cu_seqlens: the fastest of the rungs 60 to 73 computes the
+    with causal, window, scale and cu_seqlens: the fastest of the rungs 61 to 73 computes the
     gradients, 72 where PyTorch wants deterministic algorithms. The log-sum-exp has no gradient.
 
     Raises Refused (a ValueError) for a problem that the rung does not take.
