@@ -161,56 +161,6 @@ def faults_of(rung: str, ids: list[str]) -> list[Json]:
     ]
 
 
-def break_inputs(rung: Json) -> list[str]:
-    """Those of sync_mutants_test.cpp."""
-    needle = rung["family"] in ("decode", "backward")
-    return ["normal", "large", "needle" if needle else "spike"]
-
-
-def break_plan(fa: Fa, rung: Json) -> Json:
-    """The problem of sync_mutants_test.cpp: just large enough that every wait has something to
-    wait for."""
-    dim = str(rung["head_dims"][-1])
-    flags = [f"--{name}" for name in ("causal", "lse") if rung[name]]
-
-    def plan(heads: int, seq: int, seq_kv: int, *more: str) -> Json:
-        words = ("--heads", str(heads), "--seq", str(seq), "--seq-kv", str(seq_kv), "--dim", dim)
-        return fa.plans([rung["name"]], *words, *flags, *more)[0]
-
-    if is_decode(rung):
-        queries = 8 if rung["few_queries"] else 1
-        sms = "1"
-        by_share = plan(6, queries, 860, "--kv-heads", "3", "--sms", sms)
-        if by_share["launches"][0]["grid"][0] == 1:
-            sms = "2"
-            by_share = plan(6, queries, 860, "--kv-heads", "3", "--sms", sms)
-        if by_share["launches"][0]["grid"][1] == 1:
-            return by_share
-        return plan(4, queries, 860, "--kv-heads", "1", "--sms", sms)
-    if rung["family"] == "backward":
-        seq = 300 if rung["ragged"] else 128
-        window = ["--window-left", "200" if rung["deterministic"] else "100"]
-        packed = ["--batch", "2", "--query-lengths", "40,300", "--lengths", "70,300"]
-        return plan(2, seq, seq, *(window * rung["windowed"]), *(packed * rung["packed"]))
-    if rung["family"] == "blackwell":
-        rows = next(each["tile"] for each in rung["instances"] if str(each["head_dim"]) == dim)
-        one = int(rows.partition("x")[0])
-        return plan(1, one * plan(1, one, 1280)["launches"][0]["cluster"][0], 1280)
-    if rung["family"] != "hopper":
-        seq = 256 if rung["dtype"] == "float16" else 128
-        return plan(2, seq, seq)
-    tile = ("--tile", "256x128w12") if rung["id"] == "39" else ()  # its clusters
-    wide = plan(2, 640, 640, *tile)
-    grid = wide["launches"][0]["grid"]
-    if grid[1] != 1 or grid[2] != 1:
-        return plan(1, 128, 1280)
-    if rung["ragged"]:
-        window = ("--window-left", "300") if rung["windowed"] else ()
-        wide = plan(2, 640, 1290, *tile, *window, *(("--sinks",) if rung["sinks"] else ()))
-    wide["launches"][0]["grid"][0] = 2
-    return wide
-
-
 def is_decode(rung: Json) -> bool:
     """Rungs for new queries against a cache have problems of their own."""
     return bool(rung["family"] == "decode")
@@ -267,7 +217,7 @@ def counts_of(fa: Fa, rung: Json, plans: list[Json]) -> Json:
 def write_rung(
     fa: Fa, build: Path, rung: Json, plans: list[Json], ids: list[str], out: Path
 ) -> None:
-    broken = break_plan(fa, rung)
+    [broken] = fa.plans([rung["name"]], "--sync")
     write_ptx(rung["name"], build / "ptx", entries_of([*plans, broken]), out / "ptx")
     source = (ROOT / rung["file"]).read_text(encoding="utf-8")
     document = {
@@ -276,7 +226,7 @@ def write_rung(
         "source": source,
         "plans": plans,
         "expected": counts_of(fa, rung, plans),
-        "break": {"plan": broken, "inputs": break_inputs(rung)},
+        "break": {"plan": broken, "inputs": broken.pop("inputs")},
         "redundant": redundant_sites(rung["id"], ids),
         "faults": faults_of(rung["id"], ids),
     }

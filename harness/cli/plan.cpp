@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <stdexcept>
 #include <type_traits>
 #include <variant>
 
@@ -13,6 +14,7 @@
 #include "harness/cli/table.h"
 #include "harness/device/vm.h"
 #include "harness/measure/item.h"
+#include "harness/measure/sync_problem.h"
 #include "harness/results/json.h"
 #include "harness/results/row.h"
 #include "kernels/catalogue.h"
@@ -102,13 +104,22 @@ class PlanCommand final : public Command {
   void declare(CLI::App& app) override {
     add_rungs(app, words_, "or all")->required();
     problem_.declare(app);
+    app_ = &app;
     add_tile(app, tile_);
     add_integer(app, "--sms", machine_.sms, 1, kMostSms,
                 fmt::format("SMs of the card that is planned for (default {})", machine_.sms));
+    app.add_flag(
+        "--sync", sync_,
+        "A problem just large enough for all waits of the rung's loops, as the pages and the "
+        "tests take them out, and its inputs");
     app.add_flag("--json", json_, "Print JSON, for programs");
   }
 
   Exit execute() override {
+    if (sync_) {
+      allow_beside(*app_, "--sync", {"rungs", "--json"});
+      return plan_sync();
+    }
     Json document{{"schema", 1}, {"plans", Json::array()}};
     std::string text, refused;
     bool any = false;
@@ -128,6 +139,33 @@ class PlanCommand final : public Command {
   }
 
  private:
+  static SyncProblem for_rung(const Rung& rung) {
+    try {
+      return sync_problem(rung);
+    } catch (const std::invalid_argument& refused) {  // of a rung outside the ladder
+      throw UsageError(fmt::format("{}: {}", rung.name, refused.what()));
+    }
+  }
+
+  Exit plan_sync() const {
+    Json document{{"schema", 1}, {"plans", Json::array()}};
+    std::string text;
+    for (const Rung* rung : select_rungs(words_)) {
+      const SyncProblem sync = for_rung(*rung);
+      Item item;
+      item.key.problem = sync.problem;
+      item.rung = rung;
+      item.plan = sync.plan;
+      Json row = json_of(item);
+      for (const Distribution each : sync.inputs) row["inputs"].push_back(to_string(each));
+      document["plans"].push_back(std::move(row));
+      text += text_of(item);
+    }
+    fmt::print("{}", json_ ? document.dump() + "\n" : text);
+    return Exit::ok;
+  }
+
+  const CLI::App* app_ = nullptr;
   std::vector<std::string> words_;
   std::string tile_;
   ProblemOptions problem_{{.shape = {},
@@ -140,7 +178,7 @@ class PlanCommand final : public Command {
                            .types = true,
                            .inputs = false}};
   DeviceDescription machine_ = vm_description();
-  bool json_ = false;
+  bool json_ = false, sync_ = false;
 };
 
 }  // namespace

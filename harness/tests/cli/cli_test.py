@@ -105,6 +105,7 @@ class Basics(CliCase):
             (("check", "--mutants", "--suite", "full"), "--suite has no effect beside --mutants"),
             (("tune", "06", "--static", "--rounds", 3), "--rounds has no effect beside --static"),
             (("tune", "06", "--static", "--seq", 512), "--seq has no effect beside --static"),
+            (("plan", "06", "--sync", "--seq", 64), "--seq has no effect beside --sync"),
             (("tune", "06", "--overwrite"), "--overwrite requires --json"),
             (("explain", "06", "--tile", "64x64w4", "--ablations"), "--ablations excludes --tile"),
             (("explain", "06", "--overwrite"), "--overwrite requires --save"),

@@ -17,6 +17,7 @@
 
 #include "harness/attention/parallel.h"
 #include "harness/device/gate.h"
+#include "harness/measure/sync_problem.h"
 #include "harness/tests/catch.h"
 #include "harness/tests/device/faults.h"
 #include "harness/tests/device/support.h"
@@ -27,124 +28,20 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// A rung on a problem that is just large enough: every wait of a mutant's loop has something to
-/// wait for.
 struct Subject {
+  explicit Subject(const Rung& of) : Subject(of, sync_problem(of)) {}
+  Subject(const Rung& of, const SyncProblem& p)
+      : rung(&of),
+        problem(p.problem),
+        plan(p.plan),
+        inputs{make_pass_inputs(problem, p.inputs[0], 1), make_pass_inputs(problem, p.inputs[1], 1),
+               make_pass_inputs(problem, p.inputs[2], 1)} {}
+
   const Rung* rung;
   Problem problem;
   LaunchPlan plan;
   std::array<Inputs, 3> inputs;
 };
-
-/// Two or three parts of one head's keys, each long enough for the ring to go round, and ending in
-/// its first stage; of a grid that does not follow the heads, blocks with more than one.
-Subject cache_subject(const Rung& rung) {
-  Subject s{&rung,
-            {.batch = 1,
-             .heads = 6,
-             .seq_q = std::min<std::int64_t>(8, rung.most_queries()),
-             .seq_kv = 860,
-             .head_dim = rung.head_dims().back(),
-             .causal = has(rung.capabilities, Capabilities::causal),
-             .lse = true,
-             .own_kv_heads = 3},
-            {},
-            {}};
-  DeviceDescription small = h200_description();
-  small.sms = 1;
-  set_types(rung, s.problem);
-  s.plan = std::get<LaunchPlan>(make_plan(rung, s.problem, small));
-  if (s.plan.launches.front().grid.x == 1) {  // a block an SM would cut no head
-    small.sms = 2;
-    s.plan = std::get<LaunchPlan>(make_plan(rung, s.problem, small));
-  }
-  if (s.plan.launches.front().grid.y > 1) {
-    s.problem.heads = 4;
-    s.problem.own_kv_heads = 1;
-    s.plan = std::get<LaunchPlan>(make_plan(rung, s.problem, small));
-  }
-  s.inputs = {make_pass_inputs(s.problem, Distribution::normal, 1),
-              make_pass_inputs(s.problem, Distribution::large, 1),
-              make_pass_inputs(s.problem, Distribution::needle, 1)};
-  return s;
-}
-
-/// Three blocks of keys, the first with as many tiles of queries as make every ring go round more
-/// than once, and the last with a single one.
-Subject gradient_subject(const Rung& rung) {
-  Subject s{&rung, square(128, rung.head_dims().back()), {}, {}};
-  set_types(rung, s.problem);
-  s.problem.causal = true;
-  s.problem.heads = 2;
-  if (has(rung.capabilities, Capabilities::ragged)) s.problem.seq_q = s.problem.seq_kv = 300;
-  if (has(rung.capabilities, Capabilities::windowed)) s.problem.window_left = 100;
-  // Two additions give the same sum in either order, three do not.
-  if (has(rung.capabilities, Capabilities::deterministic)) s.problem.window_left = 200;
-  // Both sequences end within a tile.
-  if (has(rung.capabilities, Capabilities::packed))
-    s.problem.batch = 2, s.problem.query_lengths = {40, 300}, s.problem.lengths = {70, 300};
-  s.plan = plan_of(rung, s.problem);
-  s.inputs = {make_pass_inputs(s.problem, Distribution::normal, 1),
-              make_pass_inputs(s.problem, Distribution::large, 1),
-              make_pass_inputs(s.problem, Distribution::needle, 1)};
-  return s;
-}
-
-/// One block, or one cluster, with a long way: nvcc unrolls loops by four, and the longest ring has
-/// ten slots.
-Subject long_subject(const Rung& rung) {
-  const int head_dim = rung.head_dims().back();
-  Subject s{&rung, square(1280, head_dim), {}, {}};
-  s.problem.seq_q = rung.find_instance(head_dim, rung.dtype)->tile.Br;
-  s.problem.lse = has(rung.capabilities, Capabilities::lse);
-  s.problem.seq_q *= plan_of(rung, s.problem).launches.front().cluster.x;
-  s.plan = plan_of(rung, s.problem);
-  s.inputs = {make_pass_inputs(s.problem, Distribution::normal, 1),
-              make_pass_inputs(s.problem, Distribution::large, 1),
-              make_pass_inputs(s.problem, Distribution::spike, 1)};
-  return s;
-}
-
-Subject subject_of(const Rung& rung) {
-  if (rung.family == Family::decode) return cache_subject(rung);
-  if (rung.family == Family::backward) return gradient_subject(rung);
-  if (rung.family == Family::blackwell) return long_subject(rung);
-  Subject s{&rung, square(128, rung.head_dims().back()), {}, {}};
-  set_types(rung, s.problem);
-  s.problem.causal = has(rung.capabilities, Capabilities::causal);
-  s.problem.lse = has(rung.capabilities, Capabilities::lse);
-  if (rung.dtype == Dtype::f16) s.problem.seq_q = s.problem.seq_kv = 256;
-  if (rung.family == Family::hopper) {
-    s.problem.heads = 2;
-    s.problem.seq_q = s.problem.seq_kv = 640;
-  }
-  // 39 has thread blocks alone at these lengths; in clusters they have more to wait for.
-  const std::string_view tile = rung.id == "39" ? "256x128w12" : "";
-  s.plan = plan_of(rung, s.problem, tile);
-  const Launch& launch = s.plan.launches.front();
-  if (rung.family == Family::hopper && launch.grid.y == 1 && launch.grid.z == 1) {
-    // Persistent: few blocks, so that each takes several tiles, and its ring goes round. With these
-    // keys all causal tiles begin left of the diagonal, and it crosses two blocks of most.
-    if (has(rung.capabilities, Capabilities::ragged)) s.problem.seq_kv = 1290;
-    // The first rows of a cluster see two key blocks that the last ones pass over.
-    if (has(rung.capabilities, Capabilities::windowed)) s.problem.window_left = 300;
-    s.problem.sinks = has(rung.capabilities, Capabilities::sinks);
-    s.plan = plan_of(rung, s.problem, tile);
-    s.plan.launches.front().grid.x = 2;
-  } else if (rung.family == Family::hopper) {
-    // One block with a long way: nvcc unrolls the producer's loop by four, and the ring has six
-    // slots.
-    s.problem.heads = 1;
-    s.problem.seq_q = 128;
-    s.problem.seq_kv = 1280;
-    s.plan = plan_of(rung, s.problem);
-  }
-  s.inputs = {make_pass_inputs(s.problem, Distribution::normal, 1),
-              make_pass_inputs(s.problem, Distribution::large, 1),
-              // Repairs in the last key block, too.
-              make_pass_inputs(s.problem, Distribution::spike, 1)};
-  return s;
-}
 
 struct Outputs {
   std::vector<decltype(HostTensor::bytes)> exact;
@@ -375,7 +272,7 @@ std::vector<std::string> all_said(const Subject& s, const Code& code,
 TEST_CASE("the lists mean the same instructions of a kernel that is formatted otherwise") {
   const std::vector<Fault> faults = read_faults(FA_FAULTS);
   for (const char* id : {"01", "11", "31", "40", "45"}) {
-    const Subject s = subject_of(*find_rung(id));
+    const Subject s(*find_rung(id));
     const Code code(s);
     const Code other(s, reformatted(code.text, 3));
     REQUIRE(other.text != code.text);
@@ -391,7 +288,7 @@ TEST_CASE("no synchronisation of a rung can be taken out unnoticed") {
   ExpectedFindings expected(FA_SYNC_FINDINGS);
   int sites = 0, noticed = 0;
   for (const Rung& rung : catalogue()) {
-    const std::vector<Mutant> mutants = run_mutants(subject_of(rung), redundant);
+    const std::vector<Mutant> mutants = run_mutants(Subject(rung), redundant);
     CHECK(mutants.empty() == (rung.id == "40"));  // its lanes meet in shuffles alone
     for (const auto& [site, reason, what] : mutants) {
       ++sites;
@@ -422,7 +319,7 @@ TEST_CASE("what is said of a fault is what the list says", "[faults]") {
   const std::vector<Fault> faults = read_faults(FA_FAULTS);
   const fs::path root = fs::temp_directory_path() / fmt::format("fa_faults_{}", getpid());
   for (const Rung& rung : catalogue()) {
-    const std::vector<std::string> messages = say_faults(subject_of(rung), faults, root);
+    const std::vector<std::string> messages = say_faults(Subject(rung), faults, root);
     int found = 0;
     for (std::size_t i = 0; i < faults.size(); ++i) {
       if (messages[i].empty()) continue;
