@@ -137,8 +137,8 @@ struct Mutant {
   std::string noticed;
 };
 
-/// Of a source line that unrolling has copied, and of which all copies are redundant or none, the
-/// first and the last are tried; where redundant, the first.
+/// Of a source line that unrolling has copied, the first and the last copy are tried, where all are
+/// redundant the first.
 std::vector<Mutant> mutants_of(const Subject& s, const Code& code, RedundantSites& redundant) {
   std::vector<Mutant> mutants;
   std::map<std::string, std::vector<Mutant>> copies;  // by opcode, of the last line

@@ -375,6 +375,15 @@ class StripTest(unittest.TestCase):
         names = [rung.name for rung in source.rungs_of(support.REPOSITORY)]
         self.assertEqual(list(strip.predictions()), names)
 
+    def test_its_numbers_are_those_of_the_chapter(self) -> None:
+        for name, (predicted, _) in strip.predictions().items():
+            text = (support.REPOSITORY / f"docs/{name}.md").read_text(encoding="utf-8")
+            section = text.partition("\n## Prediction\n")[2].partition("\n## ")[0]
+            known = re.findall(r"\d+(?:[.,]\d+)*", re.sub(r"<!--.*?-->", "", section))
+            for number in re.findall(r"\d+(?:[.,]\d+)*", predicted):
+                with self.subTest(name, number=number):
+                    self.assertIn(number, known)
+
 
 class MathematicsTest(unittest.TestCase):
     def test_formulas_become_mathml(self) -> None:
