@@ -105,7 +105,6 @@ class PlanCommand final : public Command {
     add_rungs(app, words_, "or all")->required();
     problem_.declare(app);
     app_ = &app;
-    add_tile(app, tile_);
     add_integer(app, "--sms", machine_.sms, 1, kMostSms,
                 fmt::format("SMs of the card that is planned for (default {})", machine_.sms));
     app.add_flag(
@@ -126,7 +125,7 @@ class PlanCommand final : public Command {
     for (const Rung* rung : select_rungs(words_)) {
       for (Problem problem : problem_.problems()) {
         set_types(*rung, problem);
-        const Item item = rung_item(*rung, problem, tile_, machine_);
+        const Item item = rung_item(*rung, problem, {}, machine_);
         any |= item.refused.empty();
         if (refused.empty()) refused = with_example(item.refused, *rung, problem);
         document["plans"].push_back(json_of(item));
@@ -167,7 +166,6 @@ class PlanCommand final : public Command {
 
   const CLI::App* app_ = nullptr;
   std::vector<std::string> words_;
-  std::string tile_;
   ProblemOptions problem_{{.shape = {},
                            .seqs = {},
                            .dim_default = {},
