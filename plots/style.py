@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import io
 import math
-import os
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from matplotlib.transforms import blended_transform_factory
 
 import themes
 from colours import BACKGROUND, HAIRLINE, INK, MUTED
+from files import write_atomically
 from ladder import (
     Catalogue,
     Unable,
@@ -300,22 +300,11 @@ def save(figure: Figure, out: Path, results: Results, catalogue: Catalogue) -> N
         svg = io.StringIO()
         figure.savefig(svg, format="svg", metadata={"Date": None, "Description": description})
         # Only now: an interrupt while it was drawn leaves the last chart whole.
-        replace(out, themes.with_both(svg.getvalue()).encode())
+        write_atomically(out, themes.with_both(svg.getvalue()))
     except OSError as error:
         raise Unable(f"cannot write {out}: {error.strerror}") from error
     finally:
         plt.close(figure)
-
-
-def replace(path: Path, contents: bytes) -> None:
-    """The file has its old or its new contents at every moment, also where the disk is full."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        temporary.write_bytes(contents)
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 def rungs_with_times(results: Results, catalogue: Catalogue, problem: Problem) -> list[Rung]:

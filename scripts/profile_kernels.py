@@ -24,8 +24,8 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(REPOSITORY / "plots"))
 
 import ladder  # noqa: E402
+from files import document_text, require_writable, write_atomically  # noqa: E402
 from ladder import Catalogue, LadderError, Problem, Rung, Unable  # noqa: E402
-from ptxas_report import document_text, require_writable, write_atomically  # noqa: E402
 from sanitize import first_match, gpu_info, source_state  # noqa: E402
 
 # What plots/results/vm/counts.json, counts_decode.json and counts_backward.json are counted at.

@@ -25,8 +25,8 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(REPOSITORY / "plots"))
 
 import ladder  # noqa: E402
+from files import document_text, require_writable, write_atomically  # noqa: E402
 from ladder import Catalogue, LadderError, Unable  # noqa: E402
-from ptxas_report import document_text, require_writable, write_atomically  # noqa: E402
 
 TOOLS = ("memcheck", "racecheck", "synccheck", "initcheck")
 ERROR_SUMMARY = re.compile(r"=+ ERROR SUMMARY: (\d+) errors?")

@@ -26,8 +26,8 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(REPOSITORY / "plots"))
 
+from files import document_text, require_writable, write_atomically  # noqa: E402
 from ladder import LadderError, Unable, find_fa  # noqa: E402
-from ptxas_report import document_text, require_writable, write_atomically  # noqa: E402
 from sanitize import source_state  # noqa: E402
 
 WANTED = "sm_90a"

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What the tests of the site in a real browser share (browser_test.py, live_test.py).
+"""What the tests of the site in a real browser share (browser_test.py, live_test.py,
+times_test.py).
 
 The site is the one that `scripts/docs.sh check` built into FA_BUILD_DIR/site. Pictures for a person
 to look at are written to the folder that FA_SCREENSHOTS names.
@@ -81,11 +82,6 @@ class Shared:
 
     host: str
     session: Session
-
-
-def load() -> float:
-    """How many times as long work takes beside what else the processors do."""
-    return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
 def setUpModule() -> None:

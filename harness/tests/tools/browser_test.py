@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import posixpath
 import re
 import unittest
@@ -412,9 +413,9 @@ def hex_of(colour: str) -> str:
 
 
 class ChartsTest(BrowserTest):
-    def open_tall(self, path: str, width: int, scheme: str = "light") -> Any:
+    def open_tall(self, path: str, width: int) -> Any:
         """With all of its charts in the window."""
-        page = self.open(path, color_scheme=scheme)
+        page = self.open(path)
         page.set_viewport_size({"width": width, "height": 9000})
         page.wait_for_function(
             "[...document.querySelectorAll('.chart')].every((e) => !e.offsetHeight || e.querySelector('svg'))"
@@ -423,11 +424,12 @@ class ChartsTest(BrowserTest):
         return page
 
     def test_letters_have_eleven_pixels_and_stand_out_on_what_is_behind_them(self) -> None:
-        for path in ("", "ladder/", "roofline/", "machine/"):
-            for width, scheme in ((1440, "light"), (1440, "dark"), (390, "light"), (390, "dark")):
+        for path, width in itertools.product(("", "ladder/", "roofline/", "machine/"), (1440, 390)):
+            page = self.open_tall(path, width)
+            for scheme in ("light", "dark"):
+                set_scheme(page, scheme)
                 with self.subTest(path=path, width=width, scheme=scheme):
-                    found = self.open_tall(path, width, scheme).evaluate(LETTERS)
-                    seen = [each for each in found if each[3]]
+                    seen = [each for each in page.evaluate(LETTERS) if each[3]]
                     self.assertGreater(len(seen), 40)
                     for words, size, fill, ground in seen:
                         self.assertGreaterEqual(size, 11, words)

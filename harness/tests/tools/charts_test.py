@@ -545,14 +545,14 @@ class FileTest(support.FolderTest):
         synthetic.write(self.folder, *SIZES[7])
         self.render("out")
         before = {path.name: path.read_bytes() for path in (self.folder / "out").iterdir()}
-        written = Path.write_bytes
+        written = Path.write_text
 
-        def full(path: Path, data: bytes) -> int:
-            written(path, data[:1000])
+        def full(path: Path, text: str, **options: str) -> int:
+            written(path, text[:1000], **options)
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
         synthetic.write(self.folder, ("ampere",), 5)
-        with mock.patch.object(Path, "write_bytes", full):
+        with mock.patch.object(Path, "write_text", full):
             code, _, err = self.render("out")
         self.assertEqual(code, 3)
         self.assertRegex(err, r"^render.py: error: cannot write \S+: No space left on device\n$")

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import support
 
+import files
 import ptxas_report
 
 REPORT = textwrap.dedent(
@@ -48,8 +49,8 @@ class WriteTest(support.FolderTest):
         real.write_text("old")
         real.chmod(0o640)
         link.symlink_to("real.json")
-        ptxas_report.require_writable(link)
-        ptxas_report.write_atomically(link, "new")
+        files.require_writable(link)
+        files.write_atomically(link, "new")
         self.assertTrue(link.is_symlink())
         self.assertEqual((real.read_text(), real.stat().st_mode & 0o777), ("new", 0o640))
         self.assertEqual({path.name for path in self.folder.iterdir()}, {"real.json", "link.json"})
@@ -59,9 +60,9 @@ class WriteTest(support.FolderTest):
         (self.folder / "null").symlink_to("/dev/null")
         for name in ("pipe", "null", "."):
             with self.assertRaisesRegex(OSError, "not a regular file"):
-                ptxas_report.require_writable(self.folder / name)
+                files.require_writable(self.folder / name)
             with self.assertRaisesRegex(OSError, "not a regular file"):
-                ptxas_report.write_atomically(self.folder / name, "x")
+                files.write_atomically(self.folder / name, "x")
         self.assertTrue((self.folder / "pipe").is_fifo() and Path("/dev/null").is_char_device())
         self.assertEqual({path.name for path in self.folder.iterdir()}, {"pipe", "null"})
 

@@ -19,9 +19,9 @@ import support
 import synthetic
 import ladder
 import limits
+from files import document_text
 from page import BUILD
 from flash_ladder._problem import Problem
-from ptxas_report import document_text
 
 jsonschema = support.need("jsonschema")
 

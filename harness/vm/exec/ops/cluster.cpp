@@ -69,7 +69,7 @@ Step wait(Warp& w, const Op& op) {
   return Step::kNext;
 }
 
-constexpr uint32_t kMostRank = (~0u >> kBlockShift) - 2;  // that an address can hold
+constexpr uint32_t kLastRank = (~0u >> kBlockShift) - 2;  // that an address can hold
 
 // Where the window of addresses begins.
 uint64_t base_of(Modifiers& m) {
@@ -92,7 +92,7 @@ Step map_address(Warp& w, const Op& op) {
     }
     // CuTe DSL's kernels make the addresses of blocks that the cluster does not have, and use none
     // of them.
-    const uint32_t block = std::min(rank[lane], kMostRank);
+    const uint32_t block = std::min(rank[lane], kLastRank);
     d[lane] = static_cast<T>(base + cluster_address(block, static_cast<uint32_t>(local)));
   });
   return Step::kNext;

@@ -200,7 +200,8 @@ class Kernel:
         global_races  look for races between blocks in global memory too; slow
         comments   leave out what a comment in the source excuses: // ptxvm: ignore race
 
-        Raises LaunchError when the launch is refused and KernelFault when the kernel fails. Ctrl-C
+        Raises LaunchError when the launch is refused or changes a read-only array, and
+        KernelFault when the kernel fails. Ctrl-C
         ends it; arrays are then as they were.
         """
         for what, several in (("trace", trace), ("ignore", ignore)):
