@@ -77,7 +77,7 @@ class CliCase(unittest.TestCase):
         self.fa(*words, code=code, err=rf"fa: error: [^\n]*{says}[^\n]*\n")
 
 
-def run(module: str, cases: type[CliCase] | None = None) -> int:
+def run(module: str) -> int:
     program = unittest.main(module=module, argv=["cli"], exit=False, verbosity=1)
     return 0 if program.result.wasSuccessful() else 1
 

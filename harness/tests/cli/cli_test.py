@@ -16,7 +16,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from cli_case import ENVIRONMENT, OK, USAGE, CliCase, arguments, npy_bytes, run
+from cli_case import ENVIRONMENT, OK, USAGE, WRONG, CliCase, arguments, npy_bytes, run
 
 # Set before the library below is loaded, too: the tests are the same on a machine with a GPU.
 os.environ["CUDA_VISIBLE_DEVICES"] = ""
@@ -122,16 +122,6 @@ class Basics(CliCase):
         self.refused("run", says="no rung given; see fa run --help")
         self.refused("explain", says="no rungs given; see fa explain --help")
 
-    def test_full_device_is_an_error(self) -> None:
-        if not Path("/dev/full").exists():
-            self.skipTest("no /dev/full")
-        with open("/dev/full", "w", encoding="utf-8") as full:
-            done = subprocess.run([FA, "list"], stdout=full, stderr=subprocess.PIPE, check=False)
-        self.assertEqual(done.returncode, ENVIRONMENT)
-        self.assertIn(b"cannot write", done.stderr)
-
-
-class List(CliCase):
     def test_text_has_every_rung(self) -> None:
         text = self.fa("list", code=OK, out=r".+")
         words = " ".join(text.split())
@@ -510,20 +500,8 @@ class Files(CliCase):
         says = "--json: cannot write 'none/r.json': there is no folder"
         self.refused("bench", "--json", "none/r.json", code=ENVIRONMENT, says=says)
 
-    def test_other_files_are_not_overwritten(self) -> None:
-        for data, says in (
-            (b"notes", "it is not JSON"),
-            (b'{"a": 1}', "not a result file"),
-            (b'{"schema": 7, "rows": []}', "its schema is 7"),
-        ):
-            path = self.write("other.json", data)
-            for words in (("bench",), ("run", "06")):
-                self.refused(*words, "--json", path, says=says)
-            self.assertEqual(path.read_bytes(), data)
-
-
 class Terminal(CliCase):
-    """A pseudo-terminal gets colour and progress, a pipe gets neither."""
+    """A pseudo-terminal gets colour; a pipe does not, as the other tests see."""
 
     def in_terminal(self, *words: str, **extra: str) -> str:
         main, child = pty.openpty()
@@ -542,11 +520,13 @@ class Terminal(CliCase):
                 break
             data += block
         os.close(main)
-        self.assertEqual(process.wait(), OK)
+        self.assertEqual(process.wait(), WRONG)
         return data.decode()
 
-    def test_list_has_no_escapes(self) -> None:
-        self.assertNotIn("\x1b", self.in_terminal("list"))
+    def test_a_verdict_has_its_colour_unless_it_is_unwanted(self) -> None:
+        words = ("run", "06", "--device", "vm", "--seq", "128", "--max-steps", "1000")
+        self.assertIn("\x1b[31mwrong", self.in_terminal(*words))
+        self.assertNotIn("\x1b", self.in_terminal(*words, NO_COLOR="1"))
 
 
 class Completions(CliCase):

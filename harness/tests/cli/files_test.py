@@ -150,16 +150,6 @@ class Contents(FileCase):
             self.assertTrue((self.folder / f"link.{name}").is_symlink())
             self.assertEqual((self.folder / f"real.{name}").stat().st_mode & 0o7777, 0o640)
 
-    def test_unknown_keys_stay(self) -> None:
-        self.good("--json", "r.json")
-        document = self.document("r.json")
-        document["comment"] = "mine"
-        document["policy"]["night"] = True
-        (self.folder / "r.json").write_text(json.dumps(document))
-        self.good("--json", "r.json", "--batch", 2)
-        after = self.document("r.json")
-        self.assertEqual((after["comment"], after["policy"]["night"]), ("mine", True))
-
     def test_eight_at_once(self) -> None:
         running = [
             self.start(*RUN, "--heads", heads, "--threads", 1, "--json", "r.json")

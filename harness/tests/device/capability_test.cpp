@@ -379,21 +379,3 @@ TEST_CASE("heads of a gradient whose key blocks alternate, and waves of a block 
     shared.window_left = -1;
   }
 }
-
-TEST_CASE("persistent rungs are right on a card of three SMs") {
-  for (const std::string_view id : {"26", "30", "31", "32"}) {
-    const Rung& rung = *find_rung(id);
-    CAPTURE(rung.name);
-    Problem problem = square(512, 64, 2);
-    problem.causal = has(rung.capabilities, Capabilities::causal);
-    const Inputs inputs = make_inputs(problem, Distribution::needle, 1);
-    VmDevice device({.ptx = kernels()});
-    device.load(problem, inputs);
-    const LaunchPlan plan = std::get<LaunchPlan>(make_plan(rung, problem, hopper_with(3)));
-    const Verifier verifier(problem, inputs);
-    const Verdict verdict = pass_gate(
-        device, [&] { device.launch(plan); }, verifier, promised(plan));
-    CHECK(verdict.reason == "");
-    CHECK(verdict.ok);
-  }
-}

@@ -75,20 +75,12 @@ std::vector<Problem> problems() {
   return all;
 }
 
-HostTensor run(VmDevice& device, const LaunchPlan& plan, const Problem& problem,
-               const Inputs& inputs) {
-  device.load(problem, inputs);
-  device.launch(plan);
-  return device.download_output();
-}
-
 }  // namespace
 
 TEST_CASE("every instance passes the gate and gives the same bits in every order of warps") {
-  // The gate launches in both orders, and compares the bits. What two threads find, and count, is
-  // compared in differential_test.cpp.
+  // The gate launches in both orders, and compares the bits. So does differential_test.cpp those of
+  // two threads.
   VmDevice device({.threads = 1, .ptx = kernels()});
-  VmDevice other({.threads = 2, .reversed = true, .checkers = false, .ptx = kernels()});
   for (const Problem& problem : problems()) {
     const Inputs inputs = make_pass_inputs(problem, Distribution::normal, 7);
     const Verifier verifier(problem, inputs);
@@ -96,17 +88,10 @@ TEST_CASE("every instance passes the gate and gives the same bits in every order
       INFO(instance->entry << " at " << to_string(problem));
       const LaunchPlan plan = plan_of(*rung, problem, to_string(instance->tile));
       device.load(problem, inputs);
-      HostTensor first;
       const Verdict verdict = pass_gate(
-          device, [&, &steps = plan] { device.launch(steps); }, verifier, promised(plan), &first);
+          device, [&, &steps = plan] { device.launch(steps); }, verifier, promised(plan));
       INFO(verdict.reason << "\n" << text_of(verdict.findings));
       REQUIRE(verdict.ok);
-      // The other problems' iterations are of the same kinds as those of the shortest.
-      if (problem.seq_q != problem.seq_kv || problem.batch != 2) continue;
-      std::string difference;
-      const bool same = bitwise_equal(first, run(other, plan, problem, inputs), &difference);
-      INFO(difference);
-      REQUIRE(same);
     }
   }
 }

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
@@ -16,7 +15,6 @@
 #include "harness/device/gate.h"
 #include "harness/device/host_memory.h"
 #include "harness/device/make_device.h"
-#include "harness/io/interrupt.h"
 #include "harness/results/row.h"
 #include "harness/tests/catch.h"
 #include "harness/tests/device/support.h"
@@ -58,9 +56,6 @@ void run_probe(const std::string& ptx, const LaunchPlan& plan = probe_plan(),
   device.load(problem, make_inputs(problem, Distribution::normal, 1));
   device.launch(plan);
 }
-
-/// A kernel that never ends.
-const std::string kEndless = kernel("again: bra again;");
 
 }  // namespace
 
@@ -113,25 +108,6 @@ TEST_CASE("zeroed scratch starts as zeros and is not poisoned, other scratch is"
   CHECK(found(8)[0] == 0u);
 }
 
-TEST_CASE("PTX that is missing is named, with what to do") {
-  const auto launch = [](const fs::path& folder) {
-    VmDevice device({.ptx = std::make_shared<PtxLibrary>(folder)});
-    const Problem problem = square(256, 128);
-    device.load(problem, make_inputs(problem, Distribution::normal, 1));
-    device.launch(plan_of(*find_rung("06"), problem));
-  };
-  const std::string absent = message_of<DeviceError>([&] { launch("/nowhere"); });
-  for (const char* part : {"/nowhere", "FA_PTX_DIR", "fa_ptx"}) CHECK(contains(absent, part));
-  {
-    const Folder empty;
-    const std::string text = message_of<DeviceError>([&] { launch(empty.path); });
-    CHECK(contains(text, "fa_06_batched_d128"));
-    CHECK(contains(text, empty.path.string()));
-  }
-  const Kernels broken(".version 8.0\n.target sm_80\n.entry fa_06_batched_d128() { frob; }\n");
-  CHECK_THROWS_AS(launch(broken.path), DeviceError);
-}
-
 TEST_CASE("an entry that the PTX lacks is answered with those that it has") {
   const auto refused = [](const std::string& entry) {
     std::string ptx = kernel("");
@@ -163,31 +139,6 @@ TEST_CASE("a launch that no device takes is the plan's fault") {
   CHECK(contains(fault([](Launch& launch) { launch.arguments.pop_back(); }), "takes 4 arguments"));
   CHECK(fault([](Launch& launch) { launch.arguments.back() = ScratchRef{0}; }) ==
         "probe: an argument is scratch buffer 0 of a plan with 0");
-}
-
-TEST_CASE("a kernel that never ends is stopped, and says where") {
-  try {
-    run_probe(kEndless, probe_plan(), {.max_steps = 100'000});
-    FAIL("not stopped");
-  } catch (const KernelFault& fault) {
-    const std::string text = fault.what();
-    CHECK(text ==
-          "probe: the launch has executed more than 100000 instructions, which is the limit; "
-          "--max-steps allows more");
-    CHECK(contains(text_of(fault.findings), "kernel probe, block (0, 0, 0), warp 0"));
-    CHECK(contains(text_of(fault.findings), "warp 0 is at line 10, bra"));
-  }
-}
-
-TEST_CASE("an interrupt says what was running") {
-  const std::atomic<bool> stop{true};
-  try {
-    run_probe(kEndless, probe_plan(), {.stop = &stop});
-    FAIL("not stopped");
-  } catch (const io::Interrupted& interrupted) {
-    CHECK(interrupted.what.starts_with("probe on B=1 H="));
-    CHECK(contains(interrupted.what, "was stopped after"));
-  }
 }
 
 TEST_CASE("no committed launch comes near the limit of steps") {

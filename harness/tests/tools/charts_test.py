@@ -117,21 +117,6 @@ class DrawingTest(support.FolderTest):
                 area = overlap.width * overlap.height if overlap else 0
                 self.assertLess(area, 1, f"{name}: {text.get_text()!r} on {other.get_text()!r}")
 
-    def test_a_change_at_equal_tile_stands_only_where_it_was_timed(self) -> None:
-        results, catalogue = inputs(self.folder, 7)
-        steps = [ladder.step_of(rung, catalogue, results, MAIN) for rung in catalogue.rungs]
-        timed = [step for step in steps if step and step.parent_at_tile]
-        self.assertTrue(0 < len(timed) < sum(step is not None for step in steps))
-        for chart in DRAWN:
-            if chart.name not in ("progression", "parent"):
-                continue
-            figure = chart.draw(results, catalogue, MAIN, "")
-            self.addCleanup(style.plt.close, figure)
-            left = style.right_of(figure.axes[0], style.IDEA)
-            texts = [text for text in visible_texts(figure) if text.get_position()[0] == left]
-            changes = [text.get_text() for text in texts if "tile" not in text.get_text()]
-            self.assertEqual(changes, [ladder.percent(step.idea_factor) for step in timed], chart.name)
-
     def test_letters_have_eleven_pixels_and_numbers_on_bars_stand_out(self) -> None:
         """A figure's points are the pixels of a page. A number on a bar: its place is on the bar."""
         on_bars = 0
@@ -146,21 +131,6 @@ class DrawingTest(support.FolderTest):
                 self.assertGreaterEqual(colours.contrast(*dark), 4.5, f"{said} in the dark")
             if name.startswith("progression"):
                 self.assertGreater(on_bars, 3, name)
-
-    def test_no_label_crosses_the_outline_of_the_parent(self) -> None:
-        results, catalogue = inputs(self.folder, 7)
-        for row in results.rows:
-            if row.ablation:
-                row.data["tflops"] = 20.0  # an outline that ends where a label would stand
-        figure = next(c for c in DRAWN if c.name == "progression").draw(results, catalogue, MAIN, "")
-        self.addCleanup(style.plt.close, figure)
-        figure.canvas.draw()
-        dashed = [bar for bar in figure.axes[0].patches if not isinstance(bar.get_linestyle(), str)]
-        self.assertTrue(dashed)
-        for bar, text in itertools.product(dashed, visible_texts(figure)):
-            edge, box = bar.get_window_extent(), text.get_window_extent()
-            beside = box.y1 < edge.y0 or box.y0 > edge.y1
-            self.assertTrue(beside or not box.x0 < edge.x1 < box.x1, text.get_text())
 
     def test_no_label_leaves_the_figure(self) -> None:
         for name, figure in self.drawn():
@@ -245,6 +215,36 @@ class RunsTest(DrawingTest):
 
 
 class StatusTest(support.FolderTest):
+    def test_a_change_at_equal_tile_stands_only_where_it_was_timed(self) -> None:
+        results, catalogue = inputs(self.folder, 7)
+        steps = [ladder.step_of(rung, catalogue, results, MAIN) for rung in catalogue.rungs]
+        timed = [step for step in steps if step and step.parent_at_tile]
+        self.assertTrue(0 < len(timed) < sum(step is not None for step in steps))
+        for chart in DRAWN:
+            if chart.name not in ("progression", "parent"):
+                continue
+            figure = chart.draw(results, catalogue, MAIN, "")
+            self.addCleanup(style.plt.close, figure)
+            left = style.right_of(figure.axes[0], style.IDEA)
+            texts = [text for text in visible_texts(figure) if text.get_position()[0] == left]
+            changes = [text.get_text() for text in texts if "tile" not in text.get_text()]
+            self.assertEqual(changes, [ladder.percent(step.idea_factor) for step in timed], chart.name)
+
+    def test_no_label_crosses_the_outline_of_the_parent(self) -> None:
+        results, catalogue = inputs(self.folder, 7)
+        for row in results.rows:
+            if row.ablation:
+                row.data["tflops"] = 20.0  # an outline that ends where a label would stand
+        figure = next(c for c in DRAWN if c.name == "progression").draw(results, catalogue, MAIN, "")
+        self.addCleanup(style.plt.close, figure)
+        figure.canvas.draw()
+        dashed = [bar for bar in figure.axes[0].patches if not isinstance(bar.get_linestyle(), str)]
+        self.assertTrue(dashed)
+        for bar, text in itertools.product(dashed, visible_texts(figure)):
+            edge, box = bar.get_window_extent(), text.get_window_extent()
+            beside = box.y1 < edge.y0 or box.y0 > edge.y1
+            self.assertTrue(beside or not box.x0 < edge.x1 < box.x1, text.get_text())
+
     def test_what_is_no_step_says_so_and_is_pale(self) -> None:
         results, catalogue = of_runs(self.folder, 7)
         figure = render.CHARTS[0].draw(results, catalogue, MAIN, "")

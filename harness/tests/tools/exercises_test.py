@@ -229,7 +229,8 @@ class WrongSolutionTest(support.FolderTest):
             ptx_file(exercise, self.folder).write_text(text, encoding="utf-8")
             with self.subTest(exercise=exercise.file):
                 fa = BUILD / "solutions/fa"
-                _, output = run_here(exercise.number, "--fa", fa, FA_PTX_DIR=str(self.folder))
+                words = (exercise.number, "--fa", fa, "--fail-fast")
+                _, output = run_here(*words, FA_PTX_DIR=str(self.folder))
                 threads = re.findall(r"column \d+ \((thread[^)]*)\): got -?nan, expected ", output)
                 place = f"thread {mine}: warp {mine // 32}, lane {mine % 32}"
                 self.assertEqual(set(threads), {place}, output)

@@ -284,13 +284,6 @@ class BreakTest(BrowserTest):
         self.assertIn("Nothing was noticed", outcome(place))
         self.expect_no_problems()
 
-    def test_a_fence_off_names_the_proxies(self) -> None:
-        place = self.widget(self.open("33_tma_store/"), "break")
-        show_switches(place)
-        place.locator("[data-site]", has_text="fence.proxy.async").locator("input").uncheck()
-        self.assertIn("proxy", outcome(place))
-
-
 # The choices are made anew with every choice.
 EVERY_INSTRUCTION = """place => {
   const choice = () => [...place.querySelectorAll("label")]

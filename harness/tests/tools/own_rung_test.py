@@ -70,7 +70,6 @@ class OwnRungTest(PageTest):
         self.assertEqual(self.run_command("build/fa check my --device vm").returncode, 1)
         self.more_kernels()
         self.an_exercise()
-        self.mistakes()
         self.a_taken_id()
 
     def more_kernels(self) -> None:
@@ -85,16 +84,11 @@ class OwnRungTest(PageTest):
         loud = self.own / "loud_one.cu"
         print_row = '  if (row == 65) printf("row %d\\n", row);\n'
         text = first.replace("my_first", "loud_one").replace("  float m", print_row + "  float m", 1)
-        # And it is right but for a maximum that starts at 0, below which all scores of a row may be.
-        text = text.replace("float m = -INFINITY", "float m = 0.f", 1).replace("= l + p", "= l * alpha + p")
         loud.write_text("#include <cstdio>\n" + text, encoding="utf-8")
         self.succeed("cmake --build build --target fa")
         # As on a GPU, but of the two launches that are compared only the first is heard.
         said = self.run_command("build/fa run loud --device vm --dim 64 --heads 1 --seq 128").stdout
         self.assertEqual(said.count("row 65\n"), 1, said)
-        judged = self.run_command("build/fa check loud --device vm | grep ^wrong:").stdout
-        wrong = [line for line in judged.splitlines() if line.startswith("wrong:")]
-        self.assertEqual([" low" in line for line in wrong], [True, True], judged)
         loud.unlink()
         self.assertIn("9.0a", self.succeed("build/fa list | grep mine_too"))
         self.assertIn("target sm_90a", Path(self.folder, "build/ptx/mine_too.ptx").read_text())
@@ -126,31 +120,6 @@ class OwnRungTest(PageTest):
         self.assertIn("does not compile; checked with build/own/fa_ex12_descriptor\n", said)
         self.assertIn("\nsolved", said)
         file.unlink()
-
-    def mistakes(self) -> None:
-        """Those of a planner are wrong verdicts of its rung; a mangled name is recognised."""
-        first = (self.own / "my_first.cu").read_text(encoding="utf-8")
-        empty = first.replace("my_first", "empty_grid").replace(
-            "  launch.grid = {", "  if (problem.heads > 1) throw 42;\n  launch.grid = {0 * "
-        )
-        (self.own / "empty_grid.cu").write_text(empty, encoding="utf-8")
-        mangled = first.replace("my_first", "mangled_one").replace('extern "C" ', "")
-        (self.own / "mangled_one.cu").write_text(mangled, encoding="utf-8")
-        self.succeed("cmake --build build --target fa")
-        said = self.run_command("build/fa check empty --device vm")
-        self.assertEqual(said.returncode, 1, said.stdout)
-        for line in (
-            r"wrong: .*: fa_empty_grid: a grid extent of 0 is not between 1 and \d+",
-            r"wrong: .*: the planner of empty_grid threw what is no std::exception",
-            r"empty_grid 64x1w2 d64 +0 passed +\d+ wrong +0 refused  no output to compare  wrong",
-        ):
-            self.assertRegex(said.stdout, rf"(?m)^{line}$")
-        said = self.run_command("build/fa run mangled --device vm --dim 64 --seq 64")
-        self.assertEqual(said.returncode, 3, said.stdout)
-        says = r'mangled_one.ptx has fa_mangled_one\(float const\*, .*: declare it extern "C"'
-        self.assertRegex(said.stdout, says)
-        for name in ("empty_grid", "mangled_one"):
-            (self.own / f"{name}.cu").unlink()
 
     def a_taken_id(self) -> None:
         first = (self.own / "my_first.cu").read_text(encoding="utf-8")

@@ -71,7 +71,7 @@ class SchemaTest(unittest.TestCase):
         self.assertEqual(errors("results", synthetic.results(synthetic.catalogue())), [])
 
     def test_committed_files_have_a_row_a_line(self) -> None:
-        for path in sorted(COMMITTED.rglob("*.json")):
+        for path in committed_files():
             text = path.read_text(encoding="utf-8")
             with self.subTest(path.name):
                 self.assertEqual(len(lines(text)), len(lines(document_text(json.loads(text)))))
@@ -103,6 +103,36 @@ class ProgramTest(unittest.TestCase):
         for wrong in ({"resource": "luck"}, {"share": 1.5}, {"launches": []}, {"clocks": 0}):
             row["bound"] = bound | wrong
             self.assertNotEqual(errors("results", document), [], wrong)
+
+
+class SampleTest(unittest.TestCase):
+    """What bench_test wrote."""
+
+    def test_it_is_valid_and_damaged_copies_are_not(self) -> None:
+        file = BUILD / "harness/tests/bench/sample_results.json"
+        if not file.is_file():
+            self.skipTest("bench_test did not run")
+        sample = json.loads(file.read_text(encoding="utf-8"))
+        self.assertEqual(errors("results", sample), [])
+        two = sample["rows"][0]["launches"]
+        for *path, last, value in (
+            ("generator", "git_dirty", "no"),
+            ("device", "kind", "cpu"),
+            ("rows", 0, "problem", "heads", 0),
+            ("rows", 0, "time_ms", "median", 0),
+            ("rows", 0, "launches", 1, "time_ms", "median", -1),
+            ("rows", 0, "launches", 1, "resources", None),
+            ("rows", 0, "launches", two[:1]),
+            ("rows", 1, "launches", two),  # it was not timed
+            ("rows", 1, "tflops", 12.0),
+            ("rows", 4, "copy_bytes", 1),  # a matrix product is no copy
+            ("rows", 5, "tflops", 1.0),
+            ("rows", 5, "gbs", None),
+        ):
+            damaged = copy.deepcopy(sample)
+            node = functools.reduce(lambda within, key: within[key], path, damaged)
+            node[last] = value
+            self.assertNotEqual(errors("results", damaged), [], (*path, last, value))
 
 
 class SweepTest(unittest.TestCase):

@@ -43,12 +43,6 @@ class SpdxTest(support.FolderTest):
         self.assertEqual((self.folder / "harness/b.cpp").read_text(), f"// {spdx.LINE}\nint b;\n")
         self.assertEqual((self.folder / "kernels/ampere/d.cu").read_text(), "int d;\n")
 
-    def test_a_second_time_changes_nothing(self) -> None:
-        self.run_spdx()
-        before = {name: (self.folder / name).read_text() for name in FILES}
-        self.run_spdx()
-        self.assertEqual(before, {name: (self.folder / name).read_text() for name in FILES})
-
     def test_the_line_names_the_licence(self) -> None:
         licence = (support.REPOSITORY / "LICENSE").read_text()
         self.assertTrue(licence.startswith("MIT License"))

@@ -159,7 +159,7 @@ TEST_CASE("the grid of a cooperative launch meets, any other one traps") {
 }
 
 TEST_CASE("a kernel that needs more blocks than the card holds says so") {
-  // One block of 1024 threads with so much shared memory fills a multiprocessor.
+  // One block with so much shared memory fills a multiprocessor.
   LaunchConfig config = grid_of(133);
   config.block = {32, 1, 1};
   config.dynamic_shared_bytes = 120 * 1024;

@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A whole kernel of warps with different roles: values, determinism, counts, speed.
-#include <chrono>
-#include <cstdio>
-#include <ctime>
-
+// A whole kernel of warps with different roles: values, determinism, counts.
 #include "catch.h"
 #include "warp_specialized.h"
 
@@ -64,31 +60,4 @@ TEST_CASE("counts equal their closed forms") {
   CHECK(c.bulk_store.sectors * 32 == c.bulk_store.bytes);
   // Each k step of Q K^T reads 64 + 64 rows of 32 bytes, of P V 16 rows of 256.
   CHECK(c.wgmma_bytes == blocks * 2 * tiles * (8 * 128 * 32 + 4 * 16 * 256));
-}
-
-TEST_CASE("speed") {
-  const Module module = load();
-  const Problem problem(1024, 2);
-  for (bool counted : {false, true}) {
-    for (int threads : {1, 2}) {
-      double best = 1e9, processor = 1e9;
-      for (int i = 0; i < 5; ++i) {
-        Counters counters;
-        Options options;
-        options.threads = threads;
-        if (counted) options.observers = {&counters};
-        const std::clock_t ticks = std::clock();
-        const auto begin = std::chrono::steady_clock::now();
-        REQUIRE(run_warp_specialized(module, problem, options).result.ok());
-        const std::chrono::duration<double, std::milli> time =
-            std::chrono::steady_clock::now() - begin;
-        best = std::min(best, time.count());
-        processor =
-            std::min(processor, 1e3 * static_cast<double>(std::clock() - ticks) / CLOCKS_PER_SEC);
-      }
-      std::printf(
-          "warp_specialized, 1024 keys, 2 heads, %d thread(s)%s: %.1f ms, processor %.1f ms\n",
-          threads, counted ? ", counters" : "", best, processor);
-    }
-  }
 }

@@ -74,13 +74,16 @@ bool is_specific(const isa::Spelling& s) {
   return s.row->specific != isa::Specific::kNo;
 }
 
-// One file for each least target, so that a row's `sm` is checked as well.
+// One file for each least target, so that a row's `sm` is checked as well. Of the statements with
+// optional operands those that differ from the plain ones.
 std::string assemble(int sm, bool arch_specific, bool optional, size_t& count) {
   std::map<std::string, std::string> texts;  // by what one kernel may hold
   count = 0;
   for (const isa::Spelling& s : isa::spellings()) {
     if (!s.runs() || s.row->sm != sm || is_specific(s) != arch_specific) continue;
-    texts[isa::sample_target(s)] += isa::sample_statement(s, optional) + "\n";
+    const std::string statement = isa::sample_statement(s, optional);
+    if (optional && statement == isa::sample_statement(s, false)) continue;
+    texts[isa::sample_target(s)] += statement + "\n";
     ++count;
   }
   std::string errors;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // PTX that nvcc made of ordinary CUDA C++, against the same code on the host.
 #include <cmath>
-#include <map>
 #include <random>
 
 #include "catch.h"
@@ -76,29 +75,6 @@ leave:
 
 }  // namespace
 
-TEST_CASE("block reduction") {
-  const Module m = load("reduce");
-  const auto in = floats(1000);
-  for (int threads : {1, 2}) {
-    Memory memory;
-    LaunchConfig config;
-    config.grid = {4, 1, 1};
-    config.block = {256, 1, 1};
-    const Address out = memory.allocate("out", 16);
-    config.arguments = {Argument::pointer(memory.upload("in", std::as_bytes(std::span(in)))),
-                        Argument::pointer(out), Argument::scalar<int>(1000)};
-    Options options;
-    options.threads = threads;
-    const LaunchResult r = launch(m, "block_sum", config, memory, options);
-    REQUIRE(r.ok());
-    for (size_t b = 0; b < 4; ++b) {
-      double sum = 0;
-      for (size_t i = b * 256; i < std::min<size_t>(1000, (b + 1) * 256); ++i) sum += in[i];
-      CHECK(view<float>(memory, out)[b] == Approx(sum).margin(1e-3));
-    }
-  }
-}
-
 TEST_CASE("divergent control flow gives every lane its own result") {
   const Module m = load("divergence");
   constexpr int kCount = 3000;
@@ -117,41 +93,6 @@ TEST_CASE("divergent control flow gives every lane its own result") {
     for (int i = 0; i < kCount; ++i)
       wrong += view<int>(memory, out)[static_cast<size_t>(i)] != divergence(i);
     CHECK(wrong == 0);
-  }
-}
-
-TEST_CASE("a column of a tile conflicts in 32 ways, of a padded tile in none") {
-  const Module m = load("transpose");
-  constexpr int n = 64;
-  const auto in = floats(n * n);
-  for (bool padded : {false, true}) {
-    Memory memory;
-    LaunchConfig config;
-    config.grid = {n / 32, n / 32, 1};
-    config.block = {32, 8, 1};
-    const Address out = memory.allocate("out", n * n * 4);
-    config.arguments = {Argument::pointer(memory.upload("in", std::as_bytes(std::span(in)))),
-                        Argument::pointer(out), Argument::scalar<int>(n)};
-    Counters counters;
-    Options options;
-    options.observers = {&counters};
-    const LaunchResult r =
-        launch(m, padded ? "transpose_padded" : "transpose_plain", config, memory, options);
-    REQUIRE(r.ok());
-    for (int y = 0; y < n; ++y) {
-      for (int x = 0; x < n; ++x)
-        REQUIRE(view<float>(memory, out)[static_cast<size_t>(x * n + y)] ==
-                in[static_cast<size_t>(y * n + x)]);
-    }
-    // 4 blocks, 8 warps, 4 rows each.
-    const Counts& c = counters.report().total;
-    CHECK(c.shared_load.requests == 128);
-    CHECK(c.shared_load.wavefronts == (padded ? 128 : 128 * 32));
-    CHECK(c.shared_store.wavefronts == 128);
-    CHECK(c.global_load.sectors == 128 * 4);
-    CHECK(c.global_store.sectors == 128 * 4);
-    CHECK(c.global_store.bytes == n * n * 4);
-    CHECK(c.of(CountClass::kBarrier) == 32);
   }
 }
 

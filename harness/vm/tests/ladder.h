@@ -20,17 +20,16 @@ struct Rung {
   const char* file;
   const char* entry;
   int query_rows, keys, warps;
-  bool log2_scale;
 };
 
 inline constexpr Rung kRungs[] = {
-    {"01_base", "fa_01_base_d128", 64, 32, 2, false},
-    {"02_swizzle", "fa_02_swizzle_d128", 64, 128, 4, false},
-    {"03_kvpipe", "fa_03_kvpipe_d128", 64, 128, 4, false},
-    {"04_vpair", "fa_04_vpair_d128", 64, 128, 4, false},
-    {"05_exp2f", "fa_05_exp2f_d128", 64, 128, 4, true},
-    {"06_batched", "fa_06_batched_d128", 128, 64, 4, true},
-    {"07_dbuf", "fa_07_dbuf_d128", 128, 64, 4, true},
+    {"01_base", "fa_01_base_d128", 64, 32, 2},
+    {"02_swizzle", "fa_02_swizzle_d128", 64, 128, 4},
+    {"03_kvpipe", "fa_03_kvpipe_d128", 64, 128, 4},
+    {"04_vpair", "fa_04_vpair_d128", 64, 128, 4},
+    {"05_exp2f", "fa_05_exp2f_d128", 64, 128, 4},
+    {"06_batched", "fa_06_batched_d128", 128, 64, 4},
+    {"07_dbuf", "fa_07_dbuf_d128", 128, 64, 4},
 };
 
 inline constexpr int kHeadDim = 128;

@@ -10,34 +10,6 @@
 
 using namespace ptxvm_test;
 
-namespace {
-
-uint32_t op32(const std::string& opcode, std::vector<uint32_t> x) {
-  std::string s = opcode + " %y";
-  for (size_t i = 0; i < x.size(); ++i) s += ", %x" + std::to_string(i);
-  return apply_one<uint32_t, uint32_t>(s + ";", x);
-}
-
-}  // namespace
-
-TEST_CASE("two 16-bit integers in a word") {
-  CHECK(op32("add.u16x2", {0xffff0001, 0x00020003}) == 0x00010004);
-  CHECK(op32("min.s16x2", {0x8000ffff, 0x00010001}) == 0x8000ffff);
-  CHECK(op32("min.u16x2", {0x8000ffff, 0x00010001}) == 0x00010001);
-  CHECK(op32("max.relu.s16x2", {0x8000ffff, 0x80010003}) == 0x00000003);
-  CHECK(op32("max.relu.s32", {0x80000000, 0xffffffff}) == 0);
-}
-
-TEST_CASE("dot products of two") {
-  CHECK(op32("dp2a.lo.u32.u32", {0x00020003, 0x00000504, 10}) == 10 + 2 * 5 + 3 * 4);
-  CHECK(op32("dp2a.hi.s32.s32", {0xffff0003, 0xfe050000, 0}) == static_cast<uint32_t>(2 + 3 * 5));
-}
-
-TEST_CASE("integers are packed with saturation") {
-  CHECK(op32("cvt.pack.sat.u8.s32.b32", {300, 0xffffffff, 0x1234}) == 0x1234ff00);
-  CHECK(op32("cvt.pack.sat.s16.s32", {0x80000000, 40000}) == 0x80007fff);
-}
-
 TEST_CASE("8-bit floating point: all values go there and back, and ties to even") {
   for (num::Float8 format : {num::Float8::kE4m3, num::Float8::kE5m2}) {
     for (int bits = 0; bits < 256; ++bits) {
@@ -55,61 +27,6 @@ TEST_CASE("8-bit floating point: all values go there and back, and ties to even"
   CHECK(e4m3(0x1p-10) == 0);  // halfway to the least
   CHECK(e4m3(0x1.8p-9) == 2);
   CHECK(num::double_to_float8(1e9, num::Float8::kE5m2) == 0x7b);
-}
-
-TEST_CASE("conversions to and from pairs of 8 bits") {
-  const auto pair = [](const std::string& opcode, float high, float low) {
-    return apply_one<uint16_t, uint32_t>(
-        opcode + " %y, %x0, %x1;", {std::bit_cast<uint32_t>(high), std::bit_cast<uint32_t>(low)});
-  };
-  CHECK(pair("cvt.rn.satfinite.e4m3x2.f32", 1.0f, -2.0f) == 0x38c0);
-  CHECK(pair("cvt.rn.satfinite.relu.e5m2x2.f32", -1.0f, 4.0f) == 0x0044);
-  CHECK((apply_one<uint32_t, uint16_t>("cvt.rn.f16x2.e4m3x2 %y, %x0;", {0x38c0})) == 0x3c00c000);
-  CHECK((apply_one<uint16_t, uint32_t>("cvt.rn.satfinite.e5m2x2.f16x2 %y, %x0;", {0x3c00c000})) ==
-        0x3cc0);
-}
-
-TEST_CASE("integers to and from bf16") {
-  CHECK((apply_one<uint16_t, uint32_t>("cvt.rn.bf16.s32 %y, %x0;", {0xffffff7f})) == 0xc301);
-  CHECK((apply_one<uint16_t, uint32_t>("cvt.rn.bf16.u32 %y, %x0;", {257})) == 0x4380);
-  CHECK((apply_one<uint32_t, uint16_t>("cvt.rzi.s32.bf16 %y, %x0;", {0xc2c9})) ==
-        static_cast<uint32_t>(-100));
-}
-
-TEST_CASE("coarse reciprocals of doubles look at and give the upper half") {
-  const auto of = [](const std::string& opcode, double x) {
-    return apply_one<double, double>(opcode + " %y, %x0;", {x});
-  };
-  for (double x : {3.0, 0.1, 1e300, 1e-300, -7.25}) {
-    const double r = of("rcp.approx.ftz.f64", x);
-    CHECK(std::fabs(r * x - 1) < 0x1p-19);
-    CHECK((std::bit_cast<uint64_t>(r) & 0xffffffff) == 0);
-    if (x > 0) CHECK(std::fabs(of("rsqrt.approx.ftz.f64", x) * std::sqrt(x) - 1) < 0x1p-19);
-  }
-  CHECK(of("rcp.approx.ftz.f64", 0x1p-1030) == INFINITY);
-  CHECK(of("rcp.approx.ftz.f64", -INFINITY) == 0);
-  CHECK(std::isnan(of("rsqrt.approx.f64", -1)));
-}
-
-TEST_CASE("video instructions on halves") {
-  CHECK(op32("vadd2.s32.s32.s32", {0x7fff0001, 0x00010002, 0}) == 0x80000003);
-  CHECK(op32("vadd2.s32.s32.s32.sat", {0x7fff0001, 0x00010002, 0}) == 0x7fff0003);
-  CHECK(op32("vadd2.u32.u32.u32.sat", {0xffff0001, 0x00020002, 0}) == 0xffff0003);
-  CHECK(op32("vsub2.u32.u32.u32.sat", {0x00010005, 0x00020002, 0}) == 0x00000003);
-  CHECK(op32("vsub2.s32.s32.s32.add", {0x00010005, 0x00020002, 100}) == 100 - 1 + 3);
-  CHECK(op32("vavrg2.s32.s32.s32", {0x0002fffe, 0x0001ffff, 0}) == 0x0002fffe);
-  CHECK(op32("vmin2.s32.s32.u32", {0xffff0005, 0x00010002, 0}) == 0xffff0002);
-  CHECK(op32("vset2.u32.u32.lt", {0x00010005, 0x00020002, 0}) == 0x00010000);
-  CHECK(op32("vset2.s32.s32.ne.add", {0x00010005, 0x00020005, 7}) == 8);
-}
-
-TEST_CASE("video instructions on bytes") {
-  CHECK(op32("vabsdiff4.u32.u32.u32", {0x01ff0310, 0xff010520, 0}) == 0xfefe0210);
-  CHECK(op32("vabsdiff4.u32.u32.u32.add", {0x01ff0310, 0xff010520, 1}) == 0xfe + 0xfe + 2 + 16 + 1);
-  CHECK(op32("vadd4.s32.s32.s32.sat", {0x7f80017f, 0x01ff01ff, 0}) == 0x7f80027e);
-  CHECK(op32("vmax4.u32.u32.u32", {0x01ff0310, 0xff010520, 0}) == 0xffff0520);
-  CHECK(op32("vset4.s32.s32.gt", {0x01ff0310, 0xff010520, 0}) == 0x01000000);
-  CHECK(op32("vavrg4.u32.u32.u32", {0x01ff0310, 0xff010521, 0}) == 0x80800419);
 }
 
 TEST_CASE("video instructions pick parts, and keep those of c that they do not take") {

@@ -11,8 +11,9 @@ endforeach()
 
 set_tests_properties(vm.blackwell_ptxas_test PROPERTIES LABELS ptxas SKIP_RETURN_CODE 77)
 
-# The generator and recorder, on the machine: all but the recording.
-add_test(NAME vm.vectors_self_check COMMAND ptxvm_vectors --device vm --self-check)
+# The recorder's own program, on the machine; the tests above have replayed all groups.
+add_test(NAME vm.vectors_self_check
+  COMMAND ptxvm_vectors --device vm --self-check --groups mbarrier)
 add_test(NAME vm.vectors_refuse_the_machine
   COMMAND ${CMAKE_COMMAND} -DCODE=2 "-DSAYS=only a GPU is recorded" -P
           ${CMAKE_CURRENT_LIST_DIR}/refuses.cmake -- $<TARGET_FILE:ptxvm_vectors> --device vm

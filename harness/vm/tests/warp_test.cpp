@@ -20,24 +20,6 @@ std::string store4() {
 
 }  // namespace
 
-TEST_CASE("shuffles") {
-  const Run r = run(kernel(R"(
-  shfl.sync.bfly.b32 %r1, %lane, 1, 31, -1;
-  shfl.sync.up.b32 %r2|%p1, %lane, 2, 0, -1;
-  shfl.sync.down.b32 %r3, %lane, 3, 0x181f, -1;
-  selp.b32 %r4, 1, 0, %p1;)" +
-                           store4()));
-  CHECK(r.at<uint32_t>(6, 0) == 7);
-  CHECK(r.at<uint32_t>(6, 1) == 4);
-  CHECK(r.at<uint32_t>(1, 1) == 1);
-  CHECK(r.at<uint32_t>(1, 3) == 0);
-  CHECK(r.at<uint32_t>(2, 3) == 1);
-  CHECK(r.at<uint32_t>(4, 2) == 7);  // segments of 8
-  CHECK(r.at<uint32_t>(6, 2) == 6);  // would leave its segment
-  const Run i = run(kernel("  shfl.sync.idx.b32 %r1, %lane, 5, 0x181f, -1;\n" + store4()));
-  CHECK(i.at<uint32_t>(20, 0) == 21);
-}
-
 TEST_CASE("a shuffle among a part of the warp") {
   const Run r = run(kernel(R"(
   setp.lt.u32 %p1, %lane, 16;
@@ -86,30 +68,6 @@ $end:)"));
   REQUIRE(guarded.result.fault);
   CHECK(guarded.result.fault->message ==
         "lanes 0xffff0000 are in the member mask 0xffffffff, but their guard is false");
-}
-
-TEST_CASE("votes, matches, reductions") {
-  const Run r = run(kernel(R"(
-  setp.lt.u32 %p1, %lane, 5;
-  vote.sync.ballot.b32 %r1, %p1, -1;
-  vote.sync.any.pred %p2, %p1, -1; selp.b32 %r2, 1, 0, %p2;
-  and.b32 %r5, %lane, 3; match.any.sync.b32 %r3, %r5, -1;
-  redux.sync.add.u32 %r4, %lane, -1;)" +
-                           store4()));
-  CHECK(r.at<uint32_t>(0, 0) == 31);
-  CHECK(r.at<uint32_t>(9, 1) == 1);
-  CHECK(r.at<uint32_t>(1, 2) == 0x22222222);
-  CHECK(r.at<uint32_t>(1, 3) == 496);
-  const Run s = run(kernel(R"(
-  setp.ge.u32 %p1, %lane, 0;
-  vote.sync.all.pred %p2, !%p1, -1; selp.b32 %r1, 1, 0, %p2;
-  match.all.sync.b32 %r2|%p3, 7, -1;
-  sub.s32 %r5, %lane, 10; redux.sync.min.s32 %r3, %r5, -1;
-  activemask.b32 %r4;)" + store4()));
-  CHECK(s.at<uint32_t>(0, 0) == 0);
-  CHECK(s.at<uint32_t>(0, 1) == 0xffffffff);
-  CHECK(s.at<int32_t>(0, 2) == -10);
-  CHECK(s.at<uint32_t>(0, 3) == 0xffffffff);
 }
 
 TEST_CASE("reductions of floating-point numbers") {

@@ -235,7 +235,7 @@ std::string_view not_recorded(const isa::Row& row) {
     return "of another block; judged by cluster kernels";
   if (row.binder == "elect") return "any lane may be elected";
   if (row.traits.vectors_pending) {
-    return "pending: no hardware has been asked yet; spelling_test has what the PTX ISA says";
+    return "pending: no hardware has been asked yet; other tests have what the PTX ISA says";
   }
   if (row.binder == "isspacep" && row.pattern.find("::") != row.pattern.npos)
     return "another name of .shared or .param, or differs from it in a cluster; judged by kernels";
