@@ -2,12 +2,11 @@
 // The seeds and every input that once crashed, without libFuzzer.
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include "catch.h"
 #include "fuzz/generated.h"
 #include "fuzz/one_input.h"
+#include "read_text.h"
 
 namespace {
 
@@ -19,27 +18,20 @@ std::vector<std::filesystem::path> corpus() {
   return files;
 }
 
-std::string slurp(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
-
 }  // namespace
 
 TEST_CASE("the corpus is refused or runs to an end") {
   REQUIRE(corpus().size() >= 10);
   for (const auto& file : corpus()) {
     INFO(file);
-    ptxvm_fuzz::one_input(slurp(file));
+    ptxvm_fuzz::one_input(ptxvm_test::read_text(file));
     SUCCEED();
   }
 }
 
 TEST_CASE("a text cut anywhere is refused or runs to an end") {
   for (const auto& file : corpus()) {
-    const std::string text = slurp(file);
+    const std::string text = ptxvm_test::read_text(file);
     INFO(file);
     for (size_t n = 0; n < text.size(); n += 1 + text.size() / 64)
       ptxvm_fuzz::one_input(text.substr(0, n));

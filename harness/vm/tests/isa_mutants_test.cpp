@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <map>
 #include <regex>
@@ -15,23 +14,18 @@
 #include "isa/decode.h"
 #include "isa/sample.h"
 #include "isa/types.h"
+#include "ptxas.h"
 #include "ptxvm/module.h"
 
 using namespace ptxvm;
+using namespace ptxvm_test;
 
 namespace {
 
 constexpr size_t kMostOfARow = 48;  // rows with more spellings are sampled
 constexpr size_t kBatch = 20000;
-constexpr size_t kPerKernel = 100;  // ptxas takes long to find registers for many statements
 
 using Words = std::vector<std::string>;
-
-std::string join(const Words& words) {
-  std::string text;
-  for (const std::string& w : words) text += (text.empty() ? "" : ".") + w;
-  return text;
-}
 
 Words words_of(const isa::Spelling& s) {
   Words words;
@@ -115,17 +109,10 @@ struct Assembled {
 };
 
 Assembled assemble(const std::string& text, const std::string& target) {
-  const auto stem = std::filesystem::temp_directory_path() /
-                    ("ptxvm_mutants_" + std::to_string(std::hash<std::string>{}(text)));
-  const std::string ptx = stem.string() + ".ptx", log = stem.string() + ".log";
-  const std::string cubin = stem.string() + ".cubin";
-  std::ofstream(ptx) << text;
-  const std::string command = std::string(PTXVM_PTXAS) + " -O0 -arch=sm_" +
-                              isa::target_name(target) + " " + ptx + " -o " + cubin + " > " + log +
-                              " 2>&1";
+  const Judged judged = ptxas(text, isa::target_name(target));
   Assembled out;
-  out.clean = std::system(command.c_str()) == 0;
-  std::ifstream in(log);
+  out.clean = judged.accepted;
+  std::istringstream in(judged.said);
   for (std::string line; std::getline(in, line);) {
     // Not those of the functions that it puts in: "ptxas <builtin>, line 28".
     const size_t at = line.find(".ptx, line ");
@@ -139,45 +126,23 @@ Assembled assemble(const std::string& text, const std::string& target) {
     const size_t quote = line.find('\'', at) + 1;
     out.near = line.substr(quote, line.find('\'', quote) - quote);
   }
-  if (!out.clean && out.bad.empty()) FAIL("ptxas failed without naming a line, see " << log);
-  std::filesystem::remove(ptx);
-  std::filesystem::remove(log);
-  std::filesystem::remove(cubin);
+  if (!out.clean && out.bad.empty()) FAIL("ptxas failed without naming a line: " << judged.said);
   return out;
-}
-
-// What stands before the statements of a kernel.
-std::string head_for(const std::string& target) {
-  return ".version 9.0\n.target sm_" + isa::target_name(target) + "\n.address_size 64\n" +
-         isa::sample_functions() + ".visible .entry k()\n{\n" + isa::sample_declarations();
-}
-
-// Ends a kernel and begins the next one, in the line of its first statement, because the lines
-// of the messages are those of the statements.
-std::string next_kernel(size_t number) {
-  std::string text = "$sample_label: ret; } .visible .entry k" + std::to_string(number) + "() { " +
-                     isa::sample_declarations();
-  std::replace(text.begin(), text.end(), '\n', ' ');
-  return text;
 }
 
 // The mutants for a target that are left once nothing is wrong any more.
 Words accepted(Words names, const std::map<std::string, Mutant>& statements,
                const std::string& target) {
-  const std::string head = head_for(target);
-  const size_t first = static_cast<size_t>(std::count(head.begin(), head.end(), '\n')) + 1;
+  const size_t first = static_cast<size_t>(first_line(target));
   for (bool clean = false; !clean;) {
     clean = true;
     Words left;
     size_t window = kBatch;
     for (size_t at = 0, end; at < names.size(); at = end) {
       end = std::min(at + window, names.size());
-      std::string text = head;
-      for (size_t i = at; i < end; ++i) {
-        if (i != at && i % kPerKernel == 0) text += next_kernel(i);
-        text += statements.at(names[i]).statement + "\n";
-      }
-      const Assembled found = assemble(text + "$sample_label:\nret;\n}\n", target);
+      std::vector<std::string> texts;
+      for (size_t i = at; i < end; ++i) texts.push_back(statements.at(names[i]).statement);
+      const Assembled found = assemble(module_of(texts, target), target);
       if (found.fatal != 0) end = at + found.fatal - first + 1;
       window = found.fatal != 0 ? 1000 : kBatch;  // others like it follow
       const size_t before = left.size();
@@ -295,19 +260,6 @@ std::string survey() {
   return describe(all);
 }
 
-std::string slurp(const std::string& path) {
-  std::ifstream in(path);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
-
-void need_ptxas() {
-  if (!std::string(PTXVM_PTXAS).empty()) return;
-  std::puts("skipped: ptxas was not found");
-  std::exit(77);
-}
-
 }  // namespace
 
 TEST_CASE("an unknown modifier or opcode is refused, never run") {
@@ -329,10 +281,9 @@ TEST_CASE("an unknown modifier or opcode is refused, never run") {
     if (isa::decode(text).spelling || isa::find_family(text)) continue;
     const std::string operands = isa::sample_statement(*s, false).substr(s->text.size());
     INFO(text);
-    CHECK_THROWS_AS(Module::parse(head_for(isa::sample_target(*s)) + text + operands +
-                                      "\n$sample_label:\nret;\n}\n",
-                                  "m.ptx"),
-                    Error);
+    CHECK_THROWS_AS(
+        Module::parse(head(isa::sample_target(*s)) + text + operands + "\n" + kTail, "m.ptx"),
+        Error);
     ++tried;
   }
   CHECK(tried > 2000);
@@ -345,8 +296,8 @@ TEST_CASE("a mutant is refused by the parser or before a launch") {
     if (number++ % 101) continue;
     INFO(name);
     try {
-      const Module m = Module::parse(
-          head_for(mutant.target) + mutant.statement + "\n$sample_label:\nret;\n}\n", "m.ptx");
+      const Module m =
+          Module::parse(head(mutant.target) + mutant.statement + "\n" + kTail, "m.ptx");
       CHECK(!m.kernel("k").unsupported().empty());
     } catch (const Error&) {
       SUCCEED();
@@ -357,7 +308,7 @@ TEST_CASE("a mutant is refused by the parser or before a launch") {
 
 TEST_CASE("what ptxas accepts and we refuse is the reviewed list") {
   need_ptxas();
-  CHECK(survey() == slurp(PTXVM_ALSO_ACCEPTS));
+  CHECK(survey() == read_text(PTXVM_ALSO_ACCEPTS));
 }
 
 TEST_CASE("write the list", "[.][write]") {

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: MIT
 // ptxas decides what is PTX: it must accept every spelling that we run.
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <map>
 #include <sstream>
 #include <utility>
@@ -12,56 +9,24 @@
 #include "catch.h"
 #include "isa/decode.h"
 #include "isa/sample.h"
+#include "ptxas.h"
 #include "ptxvm/module.h"
 
 using namespace ptxvm;
+using namespace ptxvm_test;
 
 namespace {
 
-std::string slurp(const std::filesystem::path& path) {
-  std::ifstream in(path);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
+// What ptxas says about the statements; empty when it takes them.
+std::string judge(const std::vector<std::string>& statements, const std::string& target) {
+  const Judged judged = ptxas(module_of(statements, target), target, "-w");
+  return judged.accepted ? "" : judged.said.substr(0, 4000);
 }
 
-// What stands before the statements of a kernel.
-std::string head(const std::string& target) {
-  return ".version 9.0\n.target sm_" + target + "\n.address_size 64\n" + isa::sample_functions() +
-         ".visible .entry k()\n{\n" + isa::sample_declarations();
-}
-
-int first_line() {
-  const std::string before = head("75");
-  return static_cast<int>(std::count(before.begin(), before.end(), '\n')) + 1;
-}
-
-// What ptxas says about the statements, in one kernel; empty when it takes them.
-std::string judge(const std::string& statements, const std::string& target, const char* name,
-                  bool keep = true) {
-  const std::string text = head(target) + statements + "$sample_label:\nret;\n}\n";
-  const auto folder = std::filesystem::temp_directory_path();
-  const auto stem = folder / ("ptxvm_isa_" + target + "_" + name + "_" +
-                              std::to_string(std::hash<std::string>{}(text)));
-  const std::string ptx = stem.string() + ".ptx", log = stem.string() + ".log";
-  const std::string cubin = stem.string() + ".cubin";
-  std::ofstream(ptx) << text;
-  const std::string command = std::string(PTXVM_PTXAS) + " -w -O0 -arch=sm_" + target + " " + ptx +
-                              " -o " + cubin + " > " + log + " 2>&1";
-  const int status = std::system(command.c_str());
-  std::string errors = status == 0 ? "" : slurp(log);
-  if (status != 0 && keep) errors = errors.substr(0, 4000) + "(see " + ptx + ")";
-  if (status == 0 || !keep) {
-    std::filesystem::remove(ptx);
-    std::filesystem::remove(log);
-  }
-  std::filesystem::remove(cubin);
-  return errors;
-}
-
-// Lines of the statements, counted from the head of the file.
-std::vector<int> refused_lines(const std::string& statements, const std::string& target) {
-  std::istringstream errors(judge(statements, target, "older", false));
+// Lines of the statements that ptxas refuses, counted from the head of the file.
+std::vector<int> refused_lines(const std::vector<std::string>& statements,
+                               const std::string& target) {
+  std::istringstream errors(ptxas(module_of(statements, target), target, "-w").said);
   std::vector<int> lines;
   for (std::string line; std::getline(errors, line);) {
     const size_t at = line.find(", line ");
@@ -77,33 +42,19 @@ bool is_specific(const isa::Spelling& s) {
 // One file for each least target, so that a row's `sm` is checked as well. Of the statements with
 // optional operands those that differ from the plain ones.
 std::string assemble(int sm, bool arch_specific, bool optional, size_t& count) {
-  std::map<std::string, std::string> texts;  // by what one kernel may hold
+  std::map<std::string, std::vector<std::string>> texts;  // by what one kernel may hold
   count = 0;
   for (const isa::Spelling& s : isa::spellings()) {
     if (!s.runs() || s.row->sm != sm || is_specific(s) != arch_specific) continue;
     const std::string statement = isa::sample_statement(s, optional);
     if (optional && statement == isa::sample_statement(s, false)) continue;
-    texts[isa::sample_target(s)] += statement + "\n";
+    texts[isa::sample_target(s)].push_back(statement);
     ++count;
   }
   std::string errors;
-  for (const auto& [name, text] : texts) {
-    errors += judge(text, std::to_string(std::max(sm, 75)) + (arch_specific ? "a" : ""),
-                    optional ? "optional" : "plain");
-  }
+  for (const auto& [name, statements] : texts)
+    errors += judge(statements, std::to_string(std::max(sm, 75)) + (arch_specific ? "a" : ""));
   return errors;
-}
-
-void need_ptxas() {
-  if (!std::string(PTXVM_PTXAS).empty()) return;
-  std::puts("skipped: ptxas was not found");
-  std::exit(77);
-}
-
-std::string join(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& w : words) text += (text.empty() ? "" : ".") + w;
-  return text;
 }
 
 }  // namespace
@@ -141,13 +92,12 @@ TEST_CASE("ptxas accepts no row for an older target than we do") {
     }
     // Where ptxas gives up before the end, the lines that it has refused are left out.
     while (!asked.empty()) {
-      std::string statements;
+      std::vector<std::string> statements;
       for (const isa::Spelling* s : asked) {
-        const std::string one = isa::sample_statement(*s, false);
-        REQUIRE(one.find('\n') == std::string::npos);
-        statements += one + "\n";
+        statements.push_back(isa::sample_statement(*s, false));
+        REQUIRE(statements.back().find('\n') == std::string::npos);
       }
-      int line = first_line();
+      int line = first_line("75");
       const std::vector<int> refused = refused_lines(statements, std::to_string(sm));
       const size_t before = asked.size();
       std::erase_if(asked, [&](const isa::Spelling*) {
@@ -162,19 +112,19 @@ TEST_CASE("ptxas accepts no row for an older target than we do") {
 
 TEST_CASE("ptxas accepts constants in vectors of registers where we do") {
   need_ptxas();
-  std::map<std::string, std::string> statements;  // by target
+  std::map<std::string, std::vector<std::string>> statements;  // by target
   std::vector<const isa::Spelling*> of_row(isa::rows().size());
   for (const isa::Spelling& s : isa::spellings()) {
     if (!s.runs() || std::exchange(of_row[s.row_index], &s)) continue;
     const std::string one = isa::sample_statement(s, false, true);
-    if (one != isa::sample_statement(s, false)) statements[isa::sample_target(s)] += one + "\n";
+    if (one != isa::sample_statement(s, false)) statements[isa::sample_target(s)].push_back(one);
   }
-  CHECK(std::count(statements["90a"].begin(), statements["90a"].end(), '\n') > 50);
+  CHECK(statements["90a"].size() > 50);
   CHECK(statements.size() == 3);
-  for (const auto& [name, text] : statements) {
+  for (const auto& [name, own] : statements) {
     const std::string target = isa::target_name(name);
-    CHECK(judge(text, target, "constants") == "");
-    Module::parse(head(target) + text + "$sample_label:\nret;\n}\n", "constants.ptx");
+    CHECK(judge(own, target) == "");
+    Module::parse(module_of(own, target), "constants.ptx");
   }
 }
 
@@ -185,7 +135,7 @@ TEST_CASE("ptxas accepts the modifiers in every order in which we do") {
     state = state * 6364136223846793005 + 1442695040888963407;
     return static_cast<size_t>(state >> 33) % n;
   };
-  std::map<std::string, std::string> statements;  // by target
+  std::map<std::string, std::vector<std::string>> statements;  // by target
   size_t count = 0;
   std::vector<size_t> of_row(isa::rows().size());
   for (const isa::Spelling& s : isa::spellings()) {
@@ -198,13 +148,12 @@ TEST_CASE("ptxas accepts the modifiers in every order in which we do") {
       std::swap(words[i], words[1 + next(words.size() - 1)]);
     const std::string text = join(words);
     if (isa::find(text) || isa::decode(text).spelling != &s) continue;
-    statements[isa::sample_target(s)] +=
-        text + isa::sample_statement(s, false).substr(s.text.size()) + "\n";
+    statements[isa::sample_target(s)].push_back(
+        text + isa::sample_statement(s, false).substr(s.text.size()));
     ++count;
   }
   CHECK(count > 500);
-  for (const auto& [name, all] : statements)
-    CHECK(judge(all, isa::target_name(name), "orders") == "");
+  for (const auto& [name, all] : statements) CHECK(judge(all, isa::target_name(name)) == "");
 }
 
 TEST_CASE("ptxas accepts the cache hints where we do, and no others") {
@@ -245,7 +194,7 @@ TEST_CASE("ptxas accepts the cache hints where we do, and no others") {
       INFO(statement);
       const bool ours = d.spelling != nullptr;
       CHECK(d.policy == (ours && policy));
-      const std::string errors = judge(statement + "\n", "90a", "hints", false);
+      const std::string errors = judge({statement}, "90a");
       // ptxas also takes a prefetch size on what is no load.
       if (ours) CHECK(errors == "");
       if (!ours && base.substr(0, 2) == "ld") CHECK(errors != "");

@@ -3,15 +3,14 @@
 #pragma once
 
 #include <algorithm>
-#include <fstream>
 #include <map>
 #include <span>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "ptxvm/module.h"
+#include "read_text.h"
 
 namespace ptxvm_test {
 
@@ -28,13 +27,6 @@ struct SyncSite {
 
   std::string key() const { return opcode + " | " + std::to_string(number); }
 };
-
-inline std::string read_text(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
 
 inline std::string trimmed(std::string_view s) {
   const size_t first = s.find_first_not_of(" \t\r\n");
