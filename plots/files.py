@@ -14,7 +14,7 @@ from typing import Any
 
 
 def regular_target(path: Path) -> Path:
-    """Where a chain of links ends. OSError where something is there that is no regular file."""
+    """Where a chain of links ends. OSError if something is there that is not a regular file."""
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():
         raise OSError(errno.EINVAL, "not a regular file", str(path))
@@ -22,14 +22,15 @@ def regular_target(path: Path) -> Path:
 
 
 def require_writable(path: Path) -> None:
-    """OSError unless write_atomically() can work there: found out before anything runs for long."""
+    """OSError unless write_atomically() can work there, to be called before a long run. Makes the
+    folder."""
     folder = regular_target(path).parent
     folder.mkdir(parents=True, exist_ok=True)
     tempfile.TemporaryFile(dir=folder).close()
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """The file has its old or its new contents at every moment; a link stays one."""
+    """The file has its old or its new contents at every moment; a symbolic link stays a link."""
     target = regular_target(path)
     temporary = target.with_name(f"{target.name}.{os.getpid()}.tmp")
     try:
@@ -43,7 +44,7 @@ def write_atomically(path: Path, text: str) -> None:
 
 
 def document_text(document: dict[str, Any]) -> str:
-    """As harness/results/json_file.h writes documents: a line for each row."""
+    """The JSON of a document in the layout of harness/results/json_file.h: a line for each row."""
 
     def lines_of(parent: Any, indent: str, text: Callable[[Any], str]) -> str:
         if isinstance(parent, dict):

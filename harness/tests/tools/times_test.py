@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""How long a reader of the live pages waits. No other test runs meanwhile (CMakeLists.txt)."""
+"""How long a reader of the live pages waits. No other test runs meanwhile (RUN_SERIAL in
+CMakeLists.txt)."""
 
 from __future__ import annotations
 

@@ -217,13 +217,13 @@ class Launch {
   }
 
  private:
-  /// Throws, and copies nothing, where the kernel has changed what is not written back.
+  /// Throws, and copies nothing, if the kernel has changed memory that is not written back.
   void copy_back() {
     for (std::size_t i = 0; i < buffers_.size(); ++i) {
       const auto* before = static_cast<const std::byte*>(buffers_[i].data);
       if (!buffers_[i].written_back &&
           !std::ranges::equal(memory_.bytes(addresses_[i]), std::span(before, buffers_[i].bytes)))
-        throw ptxvm::Error("the kernel wrote to '" + std::string(buffers_[i].name) +
+        throw ptxvm::Error("the kernel changed '" + std::string(buffers_[i].name) +
                            "', which is read-only; no array has changed");
     }
     for (std::size_t i = 0; i < buffers_.size(); ++i) {

@@ -30,8 +30,8 @@ extern "C" {
 typedef struct ptxvm_module ptxvm_module;
 
 /* A piece of global memory, or a variable of the module: copied into the machine before the launch
- * and, if `written_back`, out of it after a launch without a fault; where it is not, a launch that
- * changes it is an error. 32 bytes. */
+ * and, if `written_back`, out of it after a launch without a fault. Memory that is not written back
+ * must not change: a launch that changes it is an error. 32 bytes. */
 typedef struct ptxvm_buffer {
   const char* name;     /* offset 0: for messages; no two are the same */
   void* data;           /* offset 8 */

@@ -2,6 +2,8 @@
 // ptxas as the judge of statements.
 #pragma once
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -22,19 +24,20 @@ inline void need_ptxas() {
   std::exit(77);
 }
 
-/// An opcode of its words.
+/// Joins the words of an opcode with dots.
 inline std::string join(const std::vector<std::string>& words) {
   std::string text;
   for (const std::string& w : words) text += (text.empty() ? "" : ".") + w;
   return text;
 }
 
-/// What stands before the statements of a kernel, and behind them.
+/// The text before the statements of a kernel.
 inline std::string head(const std::string& target) {
   return ".version 9.0\n.target sm_" + ptxvm::isa::target_name(target) + "\n.address_size 64\n" +
          ptxvm::isa::sample_functions() + ".visible .entry k()\n{\n" +
          ptxvm::isa::sample_declarations();
 }
+/// The text after them.
 inline constexpr const char* kTail = "$sample_label:\nret;\n}\n";
 
 /// The line of the first statement.
@@ -44,7 +47,8 @@ inline int first_line(const std::string& target) {
 }
 
 /// A module of statements, a line each, in kernels of a hundred: ptxas takes long to find registers
-/// for many. A kernel begins in the line of its first statement, so that no line moves.
+/// for many in one kernel. A kernel begins in the line of its first statement, so that no line
+/// moves.
 inline std::string module_of(const std::vector<std::string>& statements,
                              const std::string& target) {
   constexpr size_t kPerKernel = 100;
@@ -70,7 +74,7 @@ inline Judged ptxas(const std::string& text, const std::string& target,
                     const std::string& options = "") {
   const std::string stem =
       (std::filesystem::temp_directory_path() /
-       ("ptxvm_" + target + "_" + std::to_string(std::hash<std::string>{}(text))))
+       ("ptxvm_" + std::to_string(getpid()) + "_" + std::to_string(std::hash<std::string>{}(text))))
           .string();
   std::ofstream(stem + ".ptx") << text;
   const std::string command = std::string(PTXVM_PTXAS) + " " + options + " -O0 -arch=sm_" + target +

@@ -201,8 +201,8 @@ class Kernel:
         comments   leave out what a comment in the source excuses: // ptxvm: ignore race
 
         Raises LaunchError when the launch is refused or changes a read-only array, and
-        KernelFault when the kernel fails. Ctrl-C
-        ends it; arrays are then as they were.
+        KernelFault when the kernel fails. Ctrl-C ends it. In all of these cases arrays are as they
+        were.
         """
         for what, several in (("trace", trace), ("ignore", ignore)):
             if not isinstance(several, Collection):
