@@ -145,7 +145,7 @@ TEST_CASE("a key of a row that this program does not know is kept at any depth")
   CHECK(to_json(row_from_json(json)).dump() == json.dump());
 }
 
-/// A row's key of tomorrow: a line each is all that its new columns take.
+/// A future key of a row: each new column takes one line.
 struct WiderProblem {
   FA_FIELDS(WiderProblem);
   FA_FIELD(double, softcap, 0, "Scores stay below.", .if_set = true, .rules = kPositive);

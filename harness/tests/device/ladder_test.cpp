@@ -78,7 +78,7 @@ std::vector<Problem> problems() {
 }  // namespace
 
 TEST_CASE("every instance passes the gate and gives the same bits in every order of warps") {
-  // The gate launches in both orders, and compares the bits. So does differential_test.cpp those of
+  // The gate launches in both orders and compares the bits; differential_test.cpp compares those of
   // two threads.
   VmDevice device({.threads = 1, .ptx = kernels()});
   for (const Problem& problem : problems()) {

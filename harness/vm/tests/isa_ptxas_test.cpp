@@ -26,7 +26,9 @@ std::string judge(const std::vector<std::string>& statements, const std::string&
 // Lines of the statements that ptxas refuses, counted from the head of the file.
 std::vector<int> refused_lines(const std::vector<std::string>& statements,
                                const std::string& target) {
-  std::istringstream errors(ptxas(module_of(statements, target), target, "-w").said);
+  const Judged judged = ptxas(module_of(statements, target), target, "-w");
+  if (judged.accepted) return {};
+  std::istringstream errors(judged.said);
   std::vector<int> lines;
   for (std::string line; std::getline(errors, line);) {
     const size_t at = line.find(", line ");
@@ -40,7 +42,7 @@ bool is_specific(const isa::Spelling& s) {
 }
 
 // One file for each least target, so that a row's `sm` is checked as well. Of the statements with
-// optional operands those that differ from the plain ones.
+// optional operands, only those that differ from the plain ones are assembled.
 std::string assemble(int sm, bool arch_specific, bool optional, size_t& count) {
   std::map<std::string, std::vector<std::string>> texts;  // by what one kernel may hold
   count = 0;

@@ -11,7 +11,7 @@ endforeach()
 
 set_tests_properties(vm.blackwell_ptxas_test PROPERTIES LABELS ptxas SKIP_RETURN_CODE 77)
 
-# The recorder's own program, on the machine; the tests above have replayed all groups.
+# Runs the recorder's own program on the machine, with one group; the tests above replay all groups.
 add_test(NAME vm.vectors_self_check
   COMMAND ptxvm_vectors --device vm --self-check --groups mbarrier)
 add_test(NAME vm.vectors_refuse_the_machine
