@@ -40,13 +40,14 @@ function(fa_compile_kernels target folder architecture)
   set(fa_ptx_files ${fa_ptx_files} PARENT_SCOPE)
 endfunction()
 
-# fa_add_ptx(SOURCE ARCHITECTURE OUTPUT): its PTX, compiled for that alone.
+# fa_add_ptx(SOURCE ARCHITECTURE OUTPUT): its PTX, compiled for that alone. nvcc ignores -c beside
+# -ptx; a compiler cache takes no command without it.
 function(fa_add_ptx source architecture output)
   get_filename_component(name ${source} NAME_WE)
   get_filename_component(folder ${output} DIRECTORY)
   add_custom_command(OUTPUT ${output}
     COMMAND ${CMAKE_COMMAND} -E make_directory ${folder}
-    COMMAND ${CMAKE_CUDA_COMPILER} -ptx -lineinfo -std=c++20 -O3 -DNDEBUG
+    COMMAND ${CMAKE_CUDA_COMPILER_LAUNCHER} ${CMAKE_CUDA_COMPILER} -c -ptx -lineinfo -std=c++20 -O3 -DNDEBUG
             -arch=compute_${architecture}
             "$<$<BOOL:${CMAKE_CUDA_HOST_COMPILER}>:-ccbin=${CMAKE_CUDA_HOST_COMPILER}>"
             "$<$<BOOL:${FA_TUNE}>:-DFA_TUNE>" -I${fa_root} -MD -MF ${output}.d
@@ -111,16 +112,16 @@ function(fa_add_own_programs main folder)
   endforeach()
 endfunction()
 
-# fa_add_exercises(KIND FOLDER): build/KIND/fa, a program like fa with the kernels of FOLDER in its
+# fa_add_exercises(FOLDER): build/exercises/fa, a program like fa with the kernels of FOLDER in its
 # catalogue. They run on the virtual machine alone, so ptxas has nothing to do: half of the time to
 # compile.
-function(fa_add_exercises kind folder)
+function(fa_add_exercises folder)
   set(CMAKE_CUDA_ARCHITECTURES 80-virtual)
   set(FA_HOPPER_ARCHITECTURES 90a-virtual)
   set(fa_ptx_files)
-  fa_add_own(fa_${kind}_own ${PROJECT_BINARY_DIR}/${kind}/ptx ${folder})
-  add_executable(fa_${kind} ${fa_root}/harness/cli/main.cpp)
-  set_target_properties(fa_${kind} PROPERTIES
-    OUTPUT_NAME fa RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/${kind})
-  target_link_libraries(fa_${kind} PRIVATE fa_cli fa_${kind}_own)
+  fa_add_own(fa_exercises_own ${PROJECT_BINARY_DIR}/exercises/ptx ${folder})
+  add_executable(fa_exercises ${fa_root}/harness/cli/main.cpp)
+  set_target_properties(fa_exercises PROPERTIES
+    OUTPUT_NAME fa RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/exercises)
+  target_link_libraries(fa_exercises PRIVATE fa_cli fa_exercises_own)
 endfunction()

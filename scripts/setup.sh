@@ -57,7 +57,7 @@ missing_web_packages() {
   have emcc || echo emscripten
   [[ -e /usr/share/nodejs/acorn ]] || have npm || echo node-acorn
   have ninja || echo ninja-build
-  have chromium || have google-chrome || echo chromium
+  have chromium-headless-shell || have chromium || have google-chrome || echo chromium-headless-shell
 }
 
 missing_python_packages() { has_venv_module || echo python3-venv; }

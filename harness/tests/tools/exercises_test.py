@@ -28,6 +28,7 @@ Json = dict[str, Any]
 SCRIPT = support.REPOSITORY / "scripts/exercise.py"
 BENCHMARK = next(each for each in ALL if each.file.endswith(".py"))
 KERNELS = [each for each in ALL if each is not BENCHMARK]
+PROGRAM = BUILD / "exercises/fa"  # runs the PTX of a folder that FA_PTX_DIR names
 SOLUTIONS = BUILD / "solutions/source"  # the exercises with their gaps filled
 
 
@@ -56,9 +57,9 @@ def ptx_file(exercise: Exercise, folder: Path) -> Path:
 
 class ShippedTest(unittest.TestCase):
     def check(self, exercise: Exercise, kind: str) -> tuple[int, str]:
-        """The verdict on a file as it is built into a program of its own."""
+        """The verdict on a file, from the PTX that the build has made of it."""
         folder = EXERCISES if kind == "exercises" else SOLUTIONS
-        fa, environment = BUILD / kind / "fa", {"FA_PTX_DIR": str(BUILD / kind / "ptx")}
+        fa, environment = PROGRAM, {"FA_PTX_DIR": str(BUILD / kind / "ptx")}
         if exercise is BENCHMARK:
             fa, environment = BUILD / "fa", {}
         if not fa.is_file():
@@ -114,7 +115,7 @@ class WrongSolutionTest(support.FolderTest):
 
     def setUp(self) -> None:
         super().setUp()
-        for fa in (BUILD / "fa", BUILD / "solutions/fa"):
+        for fa in (BUILD / "fa", PROGRAM):
             if not fa.is_file():
                 self.fail(f"{fa} is not built; build the target all")
 
@@ -169,7 +170,7 @@ class WrongSolutionTest(support.FolderTest):
             file.write_text(source, encoding="utf-8")
             return run_here(exercise.number, "--fa", BUILD / "fa", "--file", file)
         ptx_file(exercise, folder).write_text(source, encoding="utf-8")
-        words = (exercise.number, "--fa", BUILD / "solutions/fa")
+        words = (exercise.number, "--fa", PROGRAM)
         code, output = run_here(*words, "--fail-fast", FA_PTX_DIR=str(folder))
         if code == 1 and not re.search(wrong["finding"], output):
             code, output = run_here(*words, FA_PTX_DIR=str(folder))
@@ -228,7 +229,7 @@ class WrongSolutionTest(support.FolderTest):
             text = f"{before}{entry}{text}{behind}{others}"
             ptx_file(exercise, self.folder).write_text(text, encoding="utf-8")
             with self.subTest(exercise=exercise.file):
-                fa = BUILD / "solutions/fa"
+                fa = PROGRAM
                 words = (exercise.number, "--fa", fa, "--fail-fast")
                 _, output = run_here(*words, FA_PTX_DIR=str(self.folder))
                 threads = re.findall(r"column \d+ \((thread[^)]*)\): got -?nan, expected ", output)
