@@ -40,14 +40,13 @@ function(fa_compile_kernels target folder architecture)
   set(fa_ptx_files ${fa_ptx_files} PARENT_SCOPE)
 endfunction()
 
-# fa_add_ptx(SOURCE ARCHITECTURE OUTPUT): its PTX, compiled for that alone. nvcc ignores -c beside
-# -ptx; a compiler cache takes no command without it.
+# fa_add_ptx(SOURCE ARCHITECTURE OUTPUT): its PTX, compiled for that alone.
 function(fa_add_ptx source architecture output)
   get_filename_component(name ${source} NAME_WE)
   get_filename_component(folder ${output} DIRECTORY)
   add_custom_command(OUTPUT ${output}
     COMMAND ${CMAKE_COMMAND} -E make_directory ${folder}
-    COMMAND ${CMAKE_CUDA_COMPILER_LAUNCHER} ${CMAKE_CUDA_COMPILER} -c -ptx -lineinfo -std=c++20 -O3 -DNDEBUG
+    COMMAND ${CMAKE_CUDA_COMPILER} -ptx -lineinfo -std=c++20 -O3 -DNDEBUG
             -arch=compute_${architecture}
             "$<$<BOOL:${CMAKE_CUDA_HOST_COMPILER}>:-ccbin=${CMAKE_CUDA_HOST_COMPILER}>"
             "$<$<BOOL:${FA_TUNE}>:-DFA_TUNE>" -I${fa_root} -MD -MF ${output}.d

@@ -25,7 +25,7 @@ from playwright.sync_api import sync_playwright
 ROOT = Path(__file__).resolve().parent.parent
 SITE = Path(os.environ.get("FA_BUILD_DIR") or ROOT / "build") / "site"
 PICTURE = ROOT / "docs/assets/pictures/live_page.png"
-# The first has no window: it takes two thirds of the processor's time.
+# The first is smaller: the tests of the pages take two thirds of the processor time with it.
 BROWSERS = ("chromium-headless-shell", "chromium", "google-chrome", "chromium-browser")
 BROWSER = next(filter(None, map(shutil.which, BROWSERS)), None)
 CHAPTER, COLOUR, COUNT, FUNCTION = "02_swizzle", "wavefr.", "ldmatrix wavefronts", "multiply_qk"

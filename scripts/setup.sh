@@ -14,7 +14,6 @@ CMAKE_MINIMUM=3.25
 PYTHON_MINIMUM=3.11
 CUDA_STAMP="$VENV/requirements-cuda.stamp"
 PYTHON_STAMP="$VENV/requirements.stamp"
-REQUIREMENTS="$ROOT/scripts/requirements.txt"
 
 # apt-get is waited for, because half an installation helps nobody; pip is told to stop.
 trap stop_child INT TERM
@@ -62,19 +61,6 @@ missing_web_packages() {
 }
 
 missing_python_packages() { has_venv_module || echo python3-venv; }
-
-# missing_packages PART...: what apt-get must install before pip can. Only `web` can do without.
-missing_packages() {
-  local part
-  for part in "$@"; do
-    case "$part" in
-      build) missing_build_packages ;;
-      cuda) find_nvcc >/dev/null || missing_python_packages ;;
-      python) stamp_matches "$PYTHON_STAMP" "$REQUIREMENTS" || missing_python_packages ;;
-      charts) python_with numpy matplotlib >/dev/null || missing_packages python ;;
-    esac
-  done
-}
 
 # --- installing ----------------------------------------------------------------------------------
 
@@ -125,7 +111,12 @@ pip_install() {
   cp "$requirements" "$stamp"
 }
 
-setup_build() { require_versions; }
+setup_build() {
+  local missing
+  mapfile -t missing < <(missing_build_packages)
+  apt_install "${missing[@]}"
+  require_versions
+}
 
 setup_web() {
   local missing
@@ -135,8 +126,11 @@ setup_web() {
 }
 
 setup_python() {
-  stamp_matches "$PYTHON_STAMP" "$REQUIREMENTS" && return 0
-  pip_install "$REQUIREMENTS" "$PYTHON_STAMP" && return 0
+  local requirements="$ROOT/scripts/requirements.txt" missing
+  stamp_matches "$PYTHON_STAMP" "$requirements" && return 0
+  mapfile -t missing < <(missing_python_packages)
+  apt_install "${missing[@]}"
+  pip_install "$requirements" "$PYTHON_STAMP" && return 0
   python_with numpy matplotlib >/dev/null ||
     die "numpy and matplotlib are missing and could not be installed (see pip's message above)" 3
   say "pip could not install scripts/requirements.txt; charts use the system's matplotlib,"
@@ -146,10 +140,12 @@ setup_python() {
 setup_charts() { python_with numpy matplotlib >/dev/null || setup_python; }
 
 setup_cuda() {
-  local requirements="$ROOT/scripts/requirements-cuda.txt"
+  local requirements="$ROOT/scripts/requirements-cuda.txt" missing
   if find_nvcc >/dev/null; then
     return 0
   fi
+  mapfile -t missing < <(missing_python_packages)
+  apt_install "${missing[@]}"
   # --no-deps: the packages name each other without versions, and pip would mix toolkits.
   if ! pip_install "$requirements" "$CUDA_STAMP" --no-deps || ! link_toolkit ||
     ! find_nvcc >/dev/null; then
@@ -169,7 +165,7 @@ link_toolkit() {
 }
 
 main() {
-  local part packages
+  local part
   [[ $# -gt 0 ]] || set -- build cuda python
   for part in "$@"; do
     case "$part" in
@@ -178,13 +174,7 @@ main() {
       *) die "unknown part '$part'; allowed: build cuda python web charts" ;;
     esac
   done
-  mapfile -t packages < <(missing_packages "$@" | sort -u)
-  apt_install "${packages[@]}"
-  trap wait EXIT # for what runs beside pip
-  for part in "$@"; do
-    if [[ $part == web ]]; then setup_web & fi
-  done
-  for part in "$@"; do [[ $part == web ]] || "setup_$part"; done
+  for part in "$@"; do "setup_$part"; done
 }
 
 main "$@"

@@ -229,8 +229,7 @@ class WrongSolutionTest(support.FolderTest):
             text = f"{before}{entry}{text}{behind}{others}"
             ptx_file(exercise, self.folder).write_text(text, encoding="utf-8")
             with self.subTest(exercise=exercise.file):
-                fa = PROGRAM
-                words = (exercise.number, "--fa", fa, "--fail-fast")
+                words = (exercise.number, "--fa", PROGRAM, "--fail-fast")
                 _, output = run_here(*words, FA_PTX_DIR=str(self.folder))
                 threads = re.findall(r"column \d+ \((thread[^)]*)\): got -?nan, expected ", output)
                 place = f"thread {mine}: warp {mine // 32}, lane {mine % 32}"
