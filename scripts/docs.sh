@@ -27,7 +27,7 @@ build_machine() {
   local source="$ROOT/harness/web" fresh
   fresh="$(fresh_if_moved "$source" "$WEB_DIR/machine")"
   emcmake cmake ${fresh:+"$fresh"} -G Ninja -S "$source" -B "$WEB_DIR/machine" >&2 &&
-    cmake --build "$WEB_DIR/machine" -j "$(jobs_count)" --target machine blackwell >&2
+    cmake --build "$WEB_DIR/machine" -j "$(jobs_count)" >&2
 }
 
 # build_live [no-build]: what the live pages load, into FA_WEB_DATA; says why where that cannot be.

@@ -106,8 +106,9 @@ pip_install() {
     python3 -m venv "$VENV" || return 1
   fi
   step "pip install -r ${requirements#"$ROOT"/}"
-  run_group "$VENV/bin/python" -m pip install --quiet --retries 2 --disable-pip-version-check "$@" \
-    -r "$requirements" >&2 || return 1
+  # --no-compile: most of the modules are never imported.
+  run_group "$VENV/bin/python" -m pip install --quiet --retries 2 --disable-pip-version-check \
+    --no-compile "$@" -r "$requirements" >&2 || return 1
   cp "$requirements" "$stamp"
 }
 

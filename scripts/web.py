@@ -4,11 +4,10 @@
 
   scripts/web.py --build BUILD --machine FOLDER --out FOLDER
 
-BUILD is the build folder with fa and ptx/, --machine holds the two programs of the
-WebAssembly build of harness/web, and --out becomes the folder assets/web/data of the site:
+BUILD is the build folder with fa and ptx/, --machine is that of the WebAssembly build of
+harness/web, and --out becomes the folder assets/web/data of the site:
 
   machine.js, machine.wasm   the machine, inputs, reference and check
-  blackwell.js, .wasm        the same with the instructions of tensor memory
   rungs.json                 the catalogue, and which problems the pages offer
   rungs/NAME.json            source, plans, counts at the smallest problem, synchronisation that
                              can go and why, the problem on which the others cannot, other faults
@@ -234,10 +233,10 @@ def write_rung(
     (out / "rungs" / f"{rung['name']}.json").write_text(text, encoding="utf-8")
 
 
-def copy_machine(folder: Path, out: Path, program: str = "machine") -> int:
+def copy_machine(folder: Path, out: Path) -> int:
     """Returns the bytes that a visitor loads, gzipped."""
     size = 0
-    for name in (f"{program}.js", f"{program}.wasm"):
+    for name in ("machine.js", "machine.wasm"):
         shutil.copyfile(folder / name, out / name)
         size += len(gzip.compress((folder / name).read_bytes(), 9))
     return size
@@ -313,7 +312,6 @@ def main(words: list[str]) -> int:
     for folder in ("rungs", "ptx", "exercises"):
         shutil.rmtree(out / folder, ignore_errors=True)
         (out / folder).mkdir(parents=True)
-    copy_machine(options.machine, out, "blackwell")
     size = copy_machine(options.machine, out)
     if size > MAX_GZIPPED:
         sys.exit(f"web.py: error: the machine has {size} bytes gzipped, more than {MAX_GZIPPED}")

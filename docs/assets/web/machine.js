@@ -7,12 +7,11 @@ export class Stopped extends Error {}
 /** What a reader can do where a file is not loaded. */
 const lost = (what) => `${what} could not be loaded; check the connection, then press the button again`;
 
-const worker = (program) => new URL(`./worker.js?${program}`, import.meta.url);
+const WORKER = new URL("./worker.js", import.meta.url);
 const DATA = new URL("./data/", import.meta.url);
 
 class Machine {
   #worker = null;
-  #program = "machine"; // "blackwell" has tensor memory too, and is larger
   #next = 0;
   #waiting = new Map();
   #texts = new Map(); // entry: key of the text that it was last loaded from
@@ -28,10 +27,6 @@ class Machine {
 
   /** Reads a text unless its entries are those that are loaded; answers with them or an error. */
   async load(name, text) {
-    if (this.#program === "machine" && text.includes("tcgen05.")) {
-      this.stop();
-      this.#program = "blackwell";
-    }
     const known = this.#texts.get(name);
     if (known?.text === text && !known.stale) return known.answer;
     const answer = await this.call({ do: "load", name, text });
@@ -61,7 +56,7 @@ class Machine {
 
   #running() {
     if (this.#worker) return this.#worker;
-    this.#worker = new Worker(worker(this.#program), { type: "module" });
+    this.#worker = new Worker(WORKER, { type: "module" });
     this.#worker.addEventListener("message", ({ data }) => {
       const waiting = this.#waiting.get(data.request);
       if (!waiting) return;

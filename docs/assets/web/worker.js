@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// The one instance of the machine, of the program that the worker's address names. It runs to the end
-// of a request; the page stops it by ending this worker.
+// The one instance of the machine. It runs to the end of a request; the page stops it by ending this
+// worker.
 
 const BETWEEN_REPORTS_MS = 50;
 
 let request = 0;
 let reported = 0;
 
-const program = import(`./data/${location.search.slice(1)}.js`);
+const program = import("./data/machine.js");
 const module = program.then(({ default: create }) => create({
   onBlock(done, of) {
     const now = performance.now();
