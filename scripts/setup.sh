@@ -52,12 +52,17 @@ missing_build_packages() {
   has_header fmt/core.h || echo libfmt-dev
 }
 
-# What the live pages are built with, and the browser that tests them.
+# What the live pages are built with.
 missing_web_packages() {
   have emcc || echo emscripten
   [[ -e /usr/share/nodejs/acorn ]] || have npm || echo node-acorn
   have ninja || echo ninja-build
-  have chromium-headless-shell || have chromium || have google-chrome || echo chromium-headless-shell
+}
+
+# What tests them.
+missing_browser() {
+  have chromium-headless-shell || have chromium || have google-chrome || have chromium-browser ||
+    echo chromium-headless-shell
 }
 
 missing_python_packages() { has_venv_module || echo python3-venv; }
@@ -80,7 +85,9 @@ apt_install() {
     die "missing: $*; install them with this system's package manager (names as in Debian)" 3
   [[ $(id -u) -eq 0 ]] || have sudo || die "missing: $*; as root: apt-get install $*" 3
   step "apt-get install $*"
-  as_root apt-get -qq update >&2 || say "apt-get update failed; using the lists that are here"
+  [[ -n ${lists_are_new:-} ]] || as_root apt-get -qq update >&2 ||
+    say "apt-get update failed; using the lists that are here"
+  lists_are_new=yes
   output="$(as_root env DEBIAN_FRONTEND=noninteractive \
     apt-get -qq install -y --no-install-recommends "$@" 2>&1)" ||
     die "apt-get could not install: $*
@@ -122,8 +129,9 @@ setup_build() {
 setup_web() {
   local missing
   mapfile -t missing < <(missing_web_packages)
-  (apt_install "${missing[@]}") ||
-    say "emscripten or chromium is not here: pages have no live parts, or these are not tested"
+  (apt_install "${missing[@]}") || say "emscripten is not here: pages have no live parts"
+  mapfile -t missing < <(missing_browser)
+  (apt_install "${missing[@]}") || say "no browser is here: the pages are not tested in one"
 }
 
 setup_python() {
