@@ -18,7 +18,7 @@ export NO_MKDOCS_2_WARNING=1
 # The linker of Debian's emscripten looks for acorn where node does not.
 export NODE_PATH="${NODE_PATH:-/usr/share/nodejs}"
 
-# build_machine: harness/web as WebAssembly, two programs, into WEB_DIR/machine.
+# build_machine: harness/web as WebAssembly, into WEB_DIR/machine.
 build_machine() {
   if have ccache; then
     export EM_COMPILER_WRAPPER="${EM_COMPILER_WRAPPER-ccache}"

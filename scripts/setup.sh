@@ -14,6 +14,7 @@ CMAKE_MINIMUM=3.25
 PYTHON_MINIMUM=3.11
 CUDA_STAMP="$VENV/requirements-cuda.stamp"
 PYTHON_STAMP="$VENV/requirements.stamp"
+lists_are_new="" # of apt-get
 
 # apt-get is waited for, because half an installation helps nobody; pip is told to stop.
 trap stop_child INT TERM
@@ -61,8 +62,7 @@ missing_web_packages() {
 
 # What tests them.
 missing_browser() {
-  have chromium-headless-shell || have chromium || have google-chrome || have chromium-browser ||
-    echo chromium-headless-shell
+  have chromium-headless-shell || have chromium || have google-chrome || echo chromium-headless-shell
 }
 
 missing_python_packages() { has_venv_module || echo python3-venv; }
@@ -85,7 +85,7 @@ apt_install() {
     die "missing: $*; install them with this system's package manager (names as in Debian)" 3
   [[ $(id -u) -eq 0 ]] || have sudo || die "missing: $*; as root: apt-get install $*" 3
   step "apt-get install $*"
-  [[ -n ${lists_are_new:-} ]] || as_root apt-get -qq update >&2 ||
+  [[ -n $lists_are_new ]] || as_root apt-get -qq update >&2 ||
     say "apt-get update failed; using the lists that are here"
   lists_are_new=yes
   output="$(as_root env DEBIAN_FRONTEND=noninteractive \
@@ -113,9 +113,8 @@ pip_install() {
     python3 -m venv "$VENV" || return 1
   fi
   step "pip install -r ${requirements#"$ROOT"/}"
-  # --no-compile: most of the modules are never imported.
-  run_group "$VENV/bin/python" -m pip install --quiet --retries 2 --disable-pip-version-check \
-    --no-compile "$@" -r "$requirements" >&2 || return 1
+  run_group "$VENV/bin/python" -m pip install --quiet --retries 2 --disable-pip-version-check "$@" \
+    -r "$requirements" >&2 || return 1
   cp "$requirements" "$stamp"
 }
 
@@ -129,7 +128,7 @@ setup_build() {
 setup_web() {
   local missing
   mapfile -t missing < <(missing_web_packages)
-  (apt_install "${missing[@]}") || say "emscripten is not here: pages have no live parts"
+  (apt_install "${missing[@]}") || say "emscripten, or what it needs, is not here: pages have no live parts"
   mapfile -t missing < <(missing_browser)
   (apt_install "${missing[@]}") || say "no browser is here: the pages are not tested in one"
 }

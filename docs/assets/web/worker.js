@@ -7,8 +7,7 @@ const BETWEEN_REPORTS_MS = 50;
 let request = 0;
 let reported = 0;
 
-const program = import("./data/machine.js");
-const module = program.then(({ default: create }) => create({
+const module = import("./data/machine.js").then(({ default: create }) => create({
   onBlock(done, of) {
     const now = performance.now();
     if (now - reported < BETWEEN_REPORTS_MS) return;

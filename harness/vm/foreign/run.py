@@ -112,7 +112,7 @@ def install(venv: Path, packages: Sequence[str], bare: Sequence[str] = ()) -> st
     wanted = "\n".join((*packages, *bare))
     if stamp.is_file() and stamp.read_text() == wanted:
         return str(python)
-    pip = [str(python), "-m", "pip", "install", "--quiet", "--retries", "1", "--no-compile"]
+    pip = [str(python), "-m", "pip", "install", "--quiet", "--retries", "1"]
     commands = [[sys.executable, "-m", "venv", str(venv)], [*pip, *packages]]
     for command in (*commands, [*pip, *bare]) if bare else commands:
         try:
